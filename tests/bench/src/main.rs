@@ -1,0 +1,2 @@
+//! Benchmarks, run by hand.
+fn main() {}
