@@ -1,0 +1,369 @@
+//! The messages of one queue, their indexes and their counts, kept in step by `insert` and `remove`
+//! alone.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::group::{Group, Hand, Stand};
+use super::order::{Key, Order, key, merged, of_priority, priority};
+use super::{KnownKey, Selection, State, Want};
+use crate::message::{MAX_PRIORITY, Message, MessageId, Sequence};
+use crate::queue::Counts;
+use crate::time::Timestamp;
+use crate::unit_of_work::{LeaseToken, OwnerId, Wait};
+
+/// A message, where it stands, and who has it in hand.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) message: Message,
+    /// Where it stands, and where a release leaves it.
+    pub(super) home: Home,
+    /// The owner who took it.
+    pub(super) holder: Option<OwnerId>,
+}
+
+/// Where a message stands when no owner has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Free,
+    Waiting(Wait, Timestamp),
+    Leased {
+        until: Timestamp,
+        token: LeaseToken,
+        selective: bool,
+    },
+    Parked,
+}
+
+impl Entry {
+    pub(super) fn sequence(&self) -> Sequence {
+        self.message.header.id.sequence
+    }
+
+    pub(super) fn key(&self) -> Key {
+        key(self.message.header.priority, self.sequence())
+    }
+
+    pub(super) fn is_suspect(&self) -> bool {
+        self.message.attempts.interrupted_count > 0
+    }
+
+    pub(super) fn is_suspect_in_hand(&self) -> bool {
+        self.is_suspect() && self.holder.is_some()
+    }
+
+    pub(super) fn has_expired(&self, now: Timestamp) -> bool {
+        self.message.header.expires.is_some_and(|time| time <= now)
+    }
+
+    /// When it is to be claimed.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        let expires = self.message.header.expires;
+        match (self.holder, self.home) {
+            (Some(_), _) => None,
+            (None, Home::Free | Home::Parked) => expires,
+            (None, Home::Waiting(_, until)) => Some(expires.map_or(until, |time| time.min(until))),
+            (None, Home::Leased { until, .. }) => Some(until),
+        }
+    }
+
+    fn stand(&self) -> Stand {
+        match (self.holder, self.home) {
+            (Some(owner), _) => Stand::InHand(Hand::Owner(owner)),
+            (None, Home::Leased { .. }) => Stand::InHand(Hand::Lease),
+            (None, Home::Waiting(..) | Home::Parked) => Stand::SetBack,
+            (None, Home::Free) => Stand::Free,
+        }
+    }
+
+    /// The state, except that a free message may be held by its group.
+    fn own_state(&self) -> State {
+        match (self.holder, self.home) {
+            (Some(_), _) => State::InUnit,
+            (None, Home::Free) => State::Ready,
+            (None, Home::Waiting(wait, until)) => State::Waiting(wait, until),
+            (None, Home::Leased { until, .. }) => State::Leased(until),
+            (None, Home::Parked) => State::Parked,
+        }
+    }
+
+    /// What it adds to its queue's counts in that state.
+    fn counts(&self, state: State) -> Counts {
+        let bytes = i64::try_from(self.message.body.len()).expect("a body fits into memory");
+        let mut counts = Counts {
+            bytes,
+            ..Counts::default()
+        };
+        let field = match state {
+            State::Ready => &mut counts.ready[priority(self.key())],
+            State::InUnit => &mut counts.in_unit,
+            State::Leased(_) => &mut counts.leased,
+            State::Waiting(Wait::Delay, _) => &mut counts.delayed,
+            State::Waiting(Wait::Retry, _) => &mut counts.retrying,
+            State::Waiting(Wait::Defer, _) => &mut counts.deferred,
+            State::GroupHeld => &mut counts.group_held,
+            State::Parked => &mut counts.parked,
+        };
+        *field = 1;
+        let open = matches!(
+            self.home,
+            Home::Leased {
+                selective: false,
+                ..
+            }
+        );
+        counts.leased_open = i64::from(open && self.holder.is_none());
+        counts
+    }
+}
+
+/// A remembered idempotency key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Remembered {
+    pub(super) stands_for: KnownKey,
+    pub(super) until: Timestamp,
+}
+
+/// A queue.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    entries: HashMap<Sequence, Entry>,
+    /// Everything, for browsing.
+    pub(super) everything: BTreeSet<Key>,
+    /// What anyone may take: free messages of no group, and the first of each free group.
+    open: Order,
+    /// The same, by correlation id.
+    correlated: HashMap<String, Order>,
+    /// What one owner may take besides: the next of the groups in its hand.
+    own: HashMap<OwnerId, BTreeSet<Key>>,
+    /// Of each group and priority the first ready member.
+    firsts: BTreeSet<Key>,
+    groups: HashMap<String, Group>,
+    pub(super) keys: HashMap<String, Remembered>,
+    pub(super) counts: Counts,
+    told: Counts,
+}
+
+impl Contents {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn get(&self, sequence: Sequence) -> Option<&Entry> {
+        self.entries.get(&sequence)
+    }
+
+    pub(super) fn entry(&self, sequence: Sequence) -> &Entry {
+        self.get(sequence)
+            .expect("an index names only messages that are there")
+    }
+
+    /// Every message, in no order.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    pub(super) fn find(&self, id: MessageId) -> Option<&Entry> {
+        self.get(id.sequence)
+            .filter(|entry| entry.message.header.id == id)
+    }
+
+    pub(super) fn state(&self, entry: &Entry) -> State {
+        let held = |group: &String| !self.groups[group].is_ready(entry.sequence());
+        match entry.own_state() {
+            State::Ready if entry.message.header.group.as_ref().is_some_and(held) => {
+                State::GroupHeld
+            }
+            state => state,
+        }
+    }
+
+    /// What the owner of `want` may take, in order, before time and suspicion are looked at.
+    pub(super) fn candidates<'a>(
+        &'a self,
+        want: &Want<'a>,
+    ) -> Box<dyn Iterator<Item = Sequence> + 'a> {
+        let own = self.own.get(&want.owner);
+        let own_keys = || own.into_iter().flatten().copied();
+        match want.selection {
+            Selection::Next => Box::new(merged(Some(&self.open), own_keys().collect(), want.fifo)),
+            Selection::Id(id) => {
+                let may = |key| {
+                    self.open.by_priority.contains(&key)
+                        || own.is_some_and(|own| own.contains(&key))
+                };
+                let found = self.find(id).filter(|entry| may(entry.key()));
+                Box::new(found.map(Entry::sequence).into_iter())
+            }
+            Selection::Correlation(wanted) => {
+                let bears = |key: &Key| {
+                    let header = &self.entry(key.1).message.header;
+                    header.correlation_id.as_deref() == Some(wanted)
+                };
+                let own_keys = own_keys().filter(bears).collect();
+                Box::new(merged(self.correlated.get(wanted), own_keys, want.fifo))
+            }
+        }
+    }
+
+    pub(super) fn oldest(&self, from_priority: u8) -> Option<Timestamp> {
+        let firsts = (from_priority..=MAX_PRIORITY).flat_map(|priority| {
+            let alone = of_priority(&self.open.by_priority, priority).next();
+            let grouped = of_priority(&self.firsts, priority).next();
+            alone.into_iter().chain(grouped)
+        });
+        firsts
+            .map(|key| self.entry(key.1).message.header.put_time)
+            .min()
+    }
+
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let (key, stand) = (entry.key(), entry.stand());
+        self.everything.insert(key);
+        let group = entry.message.header.group.clone();
+        self.count(&entry, group.is_some(), 1);
+        self.entries.insert(key.1, entry);
+        match group {
+            Some(name) => {
+                self.groups
+                    .entry(name.clone())
+                    .or_default()
+                    .insert(key, stand);
+                self.relist(&name);
+            }
+            None if stand == Stand::Free => self.open(key),
+            None => {}
+        }
+    }
+
+    pub(super) fn remove(&mut self, sequence: Sequence) -> Entry {
+        let entry = self.entry(sequence);
+        let (key, stand) = (entry.key(), entry.stand());
+        match entry.message.header.group.clone() {
+            Some(name) => {
+                self.groups
+                    .entry(name.clone())
+                    .or_default()
+                    .remove(key, stand);
+                self.relist(&name);
+            }
+            None if stand == Stand::Free => self.close(key),
+            None => {}
+        }
+        self.everything.remove(&key);
+        let entry = self
+            .entries
+            .remove(&sequence)
+            .expect("it was looked up above");
+        self.count(&entry, entry.message.header.group.is_some(), -1);
+        entry
+    }
+
+    /// Adds a message to the counts, or takes it from them. Free members are counted by their
+    /// group's listing.
+    fn count(&mut self, entry: &Entry, grouped: bool, sign: i64) {
+        let mut counts = entry.counts(entry.own_state());
+        if grouped && entry.stand() == Stand::Free {
+            counts = Counts {
+                bytes: counts.bytes,
+                ..Counts::default()
+            };
+        }
+        self.counts += &(if sign < 0 { -counts } else { counts });
+    }
+
+    /// Brings indexes and counts up to a group's present members.
+    fn relist(&mut self, name: &str) {
+        let group = self
+            .groups
+            .get_mut(name)
+            .expect("the caller has changed it");
+        let new = group.list();
+        let old = std::mem::replace(&mut group.listed, new.clone());
+        if group.is_empty() {
+            self.groups.remove(name);
+        }
+        for (count, (new, old)) in self
+            .counts
+            .ready
+            .iter_mut()
+            .zip(new.ready.iter().zip(old.ready))
+        {
+            *count += new - old;
+        }
+        self.counts.group_held += new.held - old.held;
+        if new.open != old.open {
+            old.open.into_iter().for_each(|key| self.close(key));
+            new.open.into_iter().for_each(|key| self.open(key));
+        }
+        if new.own != old.own {
+            if let Some((owner, key)) = old.own
+                && let Some(keys) = self.own.get_mut(&owner)
+            {
+                keys.remove(&key);
+                if keys.is_empty() {
+                    self.own.remove(&owner);
+                }
+            }
+            if let Some((owner, key)) = new.own {
+                self.own.entry(owner).or_default().insert(key);
+            }
+        }
+        if new.firsts != old.firsts {
+            for key in &old.firsts {
+                self.firsts.remove(key);
+            }
+            self.firsts.extend(new.firsts);
+        }
+    }
+
+    fn open(&mut self, key: Key) {
+        self.open.insert(key);
+        if let Some(id) = &self.entries[&key.1].message.header.correlation_id {
+            self.correlated.entry(id.clone()).or_default().insert(key);
+        }
+    }
+
+    fn close(&mut self, key: Key) {
+        self.open.remove(key);
+        if let Some(id) = &self.entries[&key.1].message.header.correlation_id
+            && let Some(order) = self.correlated.get_mut(id)
+        {
+            order.remove(key);
+            if order.is_empty() {
+                self.correlated.remove(id);
+            }
+        }
+    }
+
+    /// How the counts differ from what was last told, which they are from now on.
+    pub(super) fn untold(&mut self) -> Counts {
+        let mut change = self.counts;
+        change -= &self.told;
+        self.told = self.counts;
+        change
+    }
+
+    /// The counts by the letter of the rule, from the messages alone.
+    pub(super) fn recount(&self) -> Counts {
+        let mut sum = Counts::default();
+        for entry in self.all() {
+            let others = || {
+                let group = entry.message.header.group.as_ref();
+                self.all().filter(move |other| {
+                    group.is_some() && other.message.header.group.as_ref() == group
+                })
+            };
+            let held = others().any(|other| match other.stand() {
+                Stand::Free => false,
+                Stand::InHand(_) => true,
+                Stand::SetBack => other.sequence() < entry.sequence(),
+            });
+            let state = match entry.own_state() {
+                State::Ready if held => State::GroupHeld,
+                state => state,
+            };
+            sum += &entry.counts(state);
+        }
+        sum
+    }
+}

@@ -1,0 +1,352 @@
+//! Applying a unit of work: first everything is checked, then everything is done.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::contents::{Entry, Home, Remembered};
+use super::{KnownKey, Model, TASK_ROWS_MAX_BYTES};
+use crate::message::{Attempts, Body, Message, MessageId, Sequence};
+use crate::names::QueueName;
+use crate::time::Timestamp;
+use crate::unit_of_work::{
+    Disposition, Put, PutAnswer, Receipt, RecordChange, RecordKind, Revision, Settle, StateWrite,
+    TaskRow, Unit, Wait,
+};
+
+/// Why a unit was not applied. Nothing of it is visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// A settle names a message that the owner does not hold.
+    Fenced,
+    /// A state key has another revision, or an idempotency key is taken.
+    Conflict(String),
+    /// No such queue.
+    UnknownQueue(QueueName),
+    /// The queue to delete has messages.
+    QueueNotEmpty(QueueName),
+    /// The key was used for another message.
+    KeyReused {
+        /// In which queue.
+        queue: QueueName,
+        /// The key.
+        key: String,
+    },
+    /// A put met its bound of depth.
+    QueueFull {
+        /// Which queue.
+        queue: QueueName,
+        /// Messages in it, with those that the unit has put before.
+        depth: u64,
+        /// The bound.
+        max: u64,
+    },
+    /// The bodies would take more memory than there may be.
+    Full,
+}
+
+impl Model {
+    /// Applies a unit, all or nothing.
+    ///
+    /// # Errors
+    /// [`Refused`], with the first fault.
+    pub fn commit(&mut self, unit: Unit) -> Result<Receipt, Refused> {
+        self.check_fence(&unit)?;
+        self.check_reads(&unit)?;
+        self.check_queues(&unit)?;
+        let answers = self.answer_puts(&unit)?;
+        self.check_depths(&unit, &answers)?;
+        self.check_room(&unit, &answers)?;
+
+        self.commit += 1;
+        for change in unit.records {
+            self.change_record(change);
+        }
+        for settle in unit.settles {
+            self.settle(settle);
+        }
+        for (put, answer) in unit.puts.into_iter().zip(&answers) {
+            if !answer.repeated {
+                self.store(put);
+            }
+        }
+        for write in unit.writes {
+            self.write_state(write);
+        }
+        if let Some(row) = unit.task {
+            self.keep_task(row);
+        }
+        Ok(Receipt {
+            commit: self.commit,
+            puts: answers,
+        })
+    }
+
+    fn check_fence(&self, unit: &Unit) -> Result<(), Refused> {
+        let mut seen = BTreeSet::new();
+        for settle in &unit.settles {
+            let held = unit
+                .owner
+                .is_some_and(|owner| self.holds(owner, &settle.queue, settle.sequence));
+            if !held || !seen.insert(settle.sequence) {
+                return Err(Refused::Fenced);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_reads(&self, unit: &Unit) -> Result<(), Refused> {
+        for read in &unit.reads {
+            let present = self
+                .state(&read.namespace, &read.key)
+                .map(|(_, revision)| *revision);
+            if present != read.revision {
+                return Err(Refused::Conflict(read.key.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_queues(&self, unit: &Unit) -> Result<(), Refused> {
+        let mut changed: BTreeMap<&str, bool> = BTreeMap::new();
+        for change in unit
+            .records
+            .iter()
+            .filter(|change| change.kind == RecordKind::Queue)
+        {
+            changed.insert(&change.name, change.value.is_some());
+        }
+        for (name, exists) in &changed {
+            if let Some((queue, contents)) = self.queues.get_key_value(*name)
+                && !exists
+                && contents.len() > 0
+            {
+                return Err(Refused::QueueNotEmpty(queue.clone()));
+            }
+        }
+        let moves = unit
+            .settles
+            .iter()
+            .filter_map(|settle| match &settle.disposition {
+                Disposition::Move { to, .. } => Some(to),
+                _ => None,
+            });
+        for queue in unit.puts.iter().map(|put| &put.queue).chain(moves) {
+            let before = || self.queues.contains_key(queue);
+            if !changed.get(queue.as_str()).copied().unwrap_or_else(before) {
+                return Err(Refused::UnknownQueue(queue.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// One answer per put; that of a repeat names the first.
+    fn answer_puts(&self, unit: &Unit) -> Result<Vec<PutAnswer>, Refused> {
+        let mut of_unit: HashMap<(&QueueName, &str), KnownKey> = HashMap::new();
+        let mut ids: BTreeSet<MessageId> = BTreeSet::new();
+        let mut answers = Vec::with_capacity(unit.puts.len());
+        for put in &unit.puts {
+            let id = put.header.id;
+            let mut answer = PutAnswer {
+                id,
+                repeated: false,
+            };
+            if let Some(key) = &put.key {
+                let place = (&put.queue, key.key.as_str());
+                let committed = self.key(&put.queue, &key.key, put.header.put_time);
+                if committed.is_some() && unit.key_taken_is_conflict {
+                    return Err(Refused::Conflict(key.key.clone()));
+                }
+                if let Some((first, digest)) = committed.or_else(|| of_unit.get(&place).copied()) {
+                    if digest
+                        .zip(key.body_digest)
+                        .is_some_and(|(one, other)| one != other)
+                    {
+                        return Err(Refused::KeyReused {
+                            queue: put.queue.clone(),
+                            key: key.key.clone(),
+                        });
+                    }
+                    answer = PutAnswer {
+                        id: first,
+                        repeated: true,
+                    };
+                } else {
+                    of_unit.insert(place, (id, key.body_digest));
+                }
+            }
+            // An id is used once. A second use would be a fault of the caller; it must not damage
+            // the queue.
+            if !answer.repeated && (self.is_used(&put.queue, id.sequence) || !ids.insert(id)) {
+                return Err(Refused::Conflict(id.to_string()));
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn is_used(&self, queue: &QueueName, sequence: Sequence) -> bool {
+        self.queues
+            .get(queue)
+            .is_some_and(|contents| contents.get(sequence).is_some())
+    }
+
+    fn check_depths(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
+        let mut depths: HashMap<&QueueName, u64> = HashMap::new();
+        for (put, answer) in unit.puts.iter().zip(answers) {
+            if answer.repeated {
+                continue;
+            }
+            let before = || {
+                self.queues
+                    .get(&put.queue)
+                    .map_or(0, |contents| contents.len() as u64)
+            };
+            let depth = depths.entry(&put.queue).or_insert_with(before);
+            if let Some(max) = put.max_depth
+                && *depth >= max
+            {
+                return Err(Refused::QueueFull {
+                    queue: put.queue.clone(),
+                    depth: *depth,
+                    max,
+                });
+            }
+            *depth += 1;
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
+        let stored = unit
+            .puts
+            .iter()
+            .zip(answers)
+            .filter(|(_, answer)| !answer.repeated);
+        let bytes: u64 = stored.map(|(put, _)| put.body.len() as u64).sum();
+        if bytes > 0 && self.bytes.saturating_add(bytes) > self.max_bytes {
+            return Err(Refused::Full);
+        }
+        Ok(())
+    }
+
+    fn change_record(&mut self, change: RecordChange) {
+        if change.kind == RecordKind::Queue {
+            if change.value.is_none() {
+                self.queues.remove(change.name.as_str());
+            } else if let Ok(queue) = change.name.parse::<QueueName>() {
+                self.queues.entry(queue).or_default();
+            }
+        }
+        let row = (change.kind, change.name);
+        match change.value {
+            Some(value) => drop(self.records.insert(row, value)),
+            None => drop(self.records.remove(&row)),
+        }
+    }
+
+    fn settle(&mut self, settle: Settle) {
+        let mut entry = self.lift(&settle.queue, settle.sequence);
+        entry.holder = None;
+        let mut queue = settle.queue;
+        let mut stand = |home: Home, attempts: Attempts| {
+            entry.home = home;
+            entry.message.attempts = attempts;
+        };
+        match settle.disposition {
+            Disposition::Remove => return,
+            Disposition::Requeue(attempts) => stand(Home::Free, attempts),
+            Disposition::Park(attempts) => stand(Home::Parked, attempts),
+            Disposition::Later {
+                until,
+                wait,
+                attempts,
+            } => stand(Home::Waiting(wait, until), attempts),
+            Disposition::Lease {
+                until,
+                token,
+                selective,
+                attempts,
+            } => {
+                stand(
+                    Home::Leased {
+                        until,
+                        token,
+                        selective,
+                    },
+                    attempts,
+                );
+            }
+            Disposition::Move {
+                to,
+                record,
+                attempts,
+            } => {
+                stand(Home::Free, attempts);
+                entry.message.dead_letter = record;
+                queue = to;
+            }
+        }
+        self.set_down(&queue, entry);
+    }
+
+    fn store(&mut self, put: Put) {
+        let id = put.header.id;
+        if let Some(key) = put.key {
+            let known = Remembered {
+                stands_for: (id, key.body_digest),
+                until: key.until,
+            };
+            self.key_ends
+                .insert((key.until, put.queue.clone(), key.key.clone()));
+            self.contents(&put.queue).keys.insert(key.key, known);
+        }
+        let home = match put.due {
+            Some(until) if is_ahead(until, put.header.put_time) => {
+                Home::Waiting(Wait::Delay, until)
+            }
+            _ => Home::Free,
+        };
+        let message = Message {
+            header: put.header,
+            attempts: Attempts::default(),
+            body: Body::Whole(put.body),
+            dead_letter: put.dead_letter,
+        };
+        self.set_down(
+            &put.queue,
+            Entry {
+                message,
+                home,
+                holder: None,
+            },
+        );
+    }
+
+    fn write_state(&mut self, write: StateWrite) {
+        let rows = self.states.entry(write.namespace.clone()).or_default();
+        match write.value {
+            Some(value) => drop(rows.insert(write.key, (value, Revision(self.commit)))),
+            None => drop(rows.remove(&write.key)),
+        }
+        if rows.is_empty() {
+            self.states.remove(&write.namespace);
+        }
+    }
+
+    fn keep_task(&mut self, row: TaskRow) {
+        self.task_bytes += row.value.len() as u64;
+        if let Some(old) = self.tasks.insert(row.id, row.value) {
+            self.task_bytes -= old.len() as u64;
+        }
+        while self.task_bytes > TASK_ROWS_MAX_BYTES
+            && self.tasks.len() > 1
+            && let Some((_, oldest)) = self.tasks.pop_first()
+        {
+            self.task_bytes -= oldest.len() as u64;
+        }
+    }
+}
+
+/// A delay that is over at the put is none.
+fn is_ahead(until: Timestamp, put_time: Timestamp) -> bool {
+    until > put_time
+}
