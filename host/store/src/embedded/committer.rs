@@ -1,0 +1,296 @@
+//! The one thread that writes: takes all units that wait, makes one batch of them, syncs once,
+//! applies, answers.
+//!
+//! No delay is needed to form batches: while one batch is written the next one gathers. A batch is
+//! planned against memory, so no engine transaction is needed; see `plan.rs`.
+//!
+//! When a write fails, the engine is closed and opened again at once, in this process: that is how
+//! it shows whether the batch is in the journal. If it is, it is durable (opening syncs the
+//! journal) and is applied and answered; if not, nothing of it is there and the answer is
+//! [`CommitError::Full`]. When a *sync* fails nothing is tried again: the kernel may have dropped
+//! the pages while the page cache still shows them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use oncue_core::unit_of_work::{Receipt, Unit};
+
+use super::check::Room;
+use super::engine::{Engine, WriteFault};
+use super::plan::{Batch, Progress, stopped};
+use super::shared::Shared;
+use crate::{CommitAnswer, CommitError, StopReason};
+
+/// Units in one batch, at most.
+const BATCH_UNITS_MAX: usize = 4096;
+
+/// Bytes of bodies and values in one batch, about: a larger batch would delay everybody in it.
+const BATCH_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Bytes of units that may wait for the next batch. Whoever brings more waits.
+pub(super) const INBOX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What a unit counts beside its bodies and values, in bytes.
+const UNIT_BYTES: u64 = 256;
+
+/// Units that wait for the committer.
+#[derive(Default)]
+pub(super) struct Inbox {
+    pub(super) units: VecDeque<Waiting>,
+    pub(super) bytes: u64,
+    /// No unit comes any more; the committer ends when it has done what waits.
+    pub(super) closing: bool,
+    /// The engine is closed and may be opened again.
+    pub(super) poked: bool,
+}
+
+/// A unit that waits.
+pub(super) struct Waiting {
+    pub(super) unit: Unit,
+    pub(super) answer: CommitAnswer,
+    pub(super) bytes: u64,
+}
+
+/// About how much memory a unit takes.
+pub(super) fn weight(unit: &Unit) -> u64 {
+    let puts = unit
+        .puts
+        .iter()
+        .map(|put| put.body.len() as u64 + UNIT_BYTES)
+        .sum::<u64>();
+    let writes = unit.writes.iter().filter_map(|write| write.value.as_ref());
+    let values = writes.chain(
+        unit.records
+            .iter()
+            .filter_map(|change| change.value.as_ref()),
+    );
+    let values = values.map(|value| value.len() as u64).sum::<u64>();
+    let settles = unit.settles.len() as u64;
+    UNIT_BYTES + puts + values + settles.saturating_mul(UNIT_BYTES)
+}
+
+/// A batch whose fate the next opening of the engine decides.
+struct InDoubt {
+    batch: Batch,
+    answers: Vec<(CommitAnswer, Receipt)>,
+}
+
+/// The committer.
+pub(super) struct Committer {
+    shared: Arc<Shared>,
+    progress: Progress,
+    in_doubt: Option<InDoubt>,
+}
+
+impl Committer {
+    pub(super) fn new(shared: Arc<Shared>, progress: Progress) -> Self {
+        Self {
+            shared,
+            progress,
+            in_doubt: None,
+        }
+    }
+
+    /// Works until the store closes. Gives back what a clean end has to write.
+    pub(super) fn run(mut self) -> Progress {
+        while let Some(units) = self.gather() {
+            self.process(units);
+        }
+        self.progress
+    }
+
+    /// Waits for units, and takes what fits into one batch.
+    fn gather(&self) -> Option<Vec<Waiting>> {
+        let mut inbox = self.shared.inbox.lock();
+        while inbox.units.is_empty() && !inbox.poked {
+            if inbox.closing {
+                return None;
+            }
+            self.shared.arrived.wait(&mut inbox);
+        }
+        inbox.poked = false;
+        let mut units = Vec::new();
+        let mut bytes = 0_u64;
+        while units.len() < BATCH_UNITS_MAX
+            && bytes < BATCH_BYTES_MAX
+            && let Some(waiting) = inbox.units.pop_front()
+        {
+            bytes += waiting.bytes;
+            inbox.bytes = inbox.bytes.saturating_sub(waiting.bytes);
+            units.push(waiting);
+        }
+        self.shared.room.notify_all();
+        Some(units)
+    }
+
+    fn process(&mut self, units: Vec<Waiting>) {
+        if let Some(StopReason::SyncFailed) = self.shared.stop_reason() {
+            let why = "a sync failed; restart, so that what is on disk can be read back".to_owned();
+            refuse(units, &CommitError::Stopped(why));
+            return;
+        }
+        if !self.ensure_open() {
+            refuse(units, &CommitError::Full);
+            return;
+        }
+        let shared = self.shared.clone();
+        let engine = shared.engine.read();
+        let Some(open) = engine.as_ref() else {
+            refuse(units, &CommitError::Full);
+            return;
+        };
+        let Some((mut batch, answers)) = self.plan(open, units) else {
+            return;
+        };
+        if batch.is_durable() {
+            let written = open.write(batch.changes());
+            if let Err(fault) = written {
+                drop(engine);
+                self.write_failed(fault, InDoubt { batch, answers });
+                return;
+            }
+        }
+        self.finish(open, batch, answers);
+    }
+
+    /// Plans all units that can be applied; refuses the others.
+    fn plan(
+        &self,
+        engine: &Engine,
+        units: Vec<Waiting>,
+    ) -> Option<(Batch, Vec<(CommitAnswer, Receipt)>)> {
+        let room = Room {
+            disk_full: self.shared.stop_reason() == Some(StopReason::Full),
+            loose_bytes_max: self.shared.options.volatile_bytes_max,
+            first_fresh: self.shared.first_fresh,
+        };
+        let mut batch = Batch::new(self.progress.clone());
+        let mut answers = Vec::with_capacity(units.len());
+        for Waiting { unit, answer, .. } in units {
+            // One unit at a time: takes and releases get their turn in between.
+            let mut index = self.shared.index.lock();
+            let settled: Vec<u64> = unit
+                .settles
+                .iter()
+                .map(|settle| settle.sequence.0)
+                .collect();
+            let planned = batch.check(engine, &mut index, &unit, room);
+            match planned.and_then(|checked| batch.plan(engine, &index, unit, checked)) {
+                Ok(receipt) => {
+                    for sequence in settled {
+                        index.mark_committing(sequence, true);
+                    }
+                    answers.push((answer, receipt));
+                }
+                Err(error) => {
+                    // Nobody listens to some answers; that is their choice.
+                    let _ = answer.send(Err(error));
+                }
+            }
+        }
+        let mut index = self.shared.index.lock();
+        let finished = batch
+            .plan_forgetting(engine, &index)
+            .and_then(|()| batch.finish(engine, &index));
+        if let Err(error) = finished {
+            tracing::error!(%error, "a batch cannot be planned");
+            index.unmark(&batch);
+            drop(index);
+            let error = stopped(error);
+            for (answer, _) in answers {
+                let _ = answer.send(Err(error.clone()));
+            }
+            return None;
+        }
+        Some((batch, answers))
+    }
+
+    fn finish(&mut self, engine: &Engine, batch: Batch, answers: Vec<(CommitAnswer, Receipt)>) {
+        self.progress = batch.progress.clone();
+        if batch.is_durable() {
+            self.shared.syncs.fetch_add(1, Ordering::Relaxed);
+            self.shared
+                .durable_commit
+                .store(self.progress.commit, Ordering::Release);
+        }
+        let mut index = self.shared.index.lock();
+        index.apply(engine, batch);
+        self.shared
+            .volatile_bytes
+            .store(index.loose.bytes, Ordering::Relaxed);
+        drop(index);
+        self.shared
+            .commits
+            .fetch_add(answers.len() as u64, Ordering::Relaxed);
+        for (answer, receipt) in answers {
+            let _ = answer.send(Ok(receipt));
+        }
+    }
+
+    fn write_failed(&mut self, fault: WriteFault, in_doubt: InDoubt) {
+        match fault {
+            WriteFault::Sync(error) => {
+                tracing::error!(
+                    ?error,
+                    "a sync failed; the store stops writing until it is opened again"
+                );
+                self.shared.stop(StopReason::SyncFailed);
+                let why = format!("a sync failed ({error})");
+                for (answer, _) in in_doubt.answers {
+                    let _ = answer.send(Err(CommitError::Unknown(why.clone())));
+                }
+            }
+            WriteFault::Write(error) => {
+                tracing::error!(?error, "a write failed; the engine is opened again");
+                self.shared.stop(StopReason::Full);
+                self.in_doubt = Some(in_doubt);
+                if !self.ensure_open()
+                    && let Some(in_doubt) = &mut self.in_doubt
+                {
+                    let why = format!("a write failed ({error})");
+                    for (answer, _) in in_doubt.answers.drain(..) {
+                        let _ = answer.send(Err(CommitError::Unknown(why.clone())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens the engine again when a write failed before, and decides on the batch that was in
+    /// doubt.
+    fn ensure_open(&mut self) -> bool {
+        if self.in_doubt.is_none() {
+            return true;
+        }
+        let recovered = match self.shared.reopen() {
+            Ok(commit) => commit,
+            Err(error) => {
+                tracing::warn!(%error, "the engine cannot be opened again yet");
+                return false;
+            }
+        };
+        let Some(InDoubt { batch, answers }) = self.in_doubt.take() else {
+            return true;
+        };
+        let shared = self.shared.clone();
+        let engine = shared.engine.read();
+        if recovered == batch.progress.commit
+            && let Some(engine) = engine.as_ref()
+        {
+            self.finish(engine, batch, answers);
+            return true;
+        }
+        shared.index.lock().unmark(&batch);
+        for (answer, _) in answers {
+            let _ = answer.send(Err(CommitError::Full));
+        }
+        true
+    }
+}
+
+fn refuse(units: Vec<Waiting>, error: &CommitError) {
+    for waiting in units {
+        let _ = waiting.answer.send(Err(error.clone()));
+    }
+}

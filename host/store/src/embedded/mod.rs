@@ -1,0 +1,243 @@
+//! The embedded store: durable, in one directory of one process, on the fjall engine.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `layout`, `codec` | keys and rows |
+//! | `engine` | the only user of the engine |
+//! | `window`, `index`, `group` | what is in memory: fronts of indexes, who holds what |
+//! | `select`, `look`, `browse` | takes, claims and looks |
+//! | `check`, `plan`, `group_plan`, `forget` | units of work become one batch |
+//! | `committer`, `apply` | the batch becomes durable, then visible |
+//! | `recovery`, `journal`, `rebuild` | opening, also after damage |
+//! | `guard`, `shared`, `options` | the directory, the disk's room, the threads |
+//!
+//! A persistent message is on disk before its commit is answered. One that is not lives in memory,
+//! within [`EmbeddedOptions::volatile_bytes_max`]; it is counted and taken like the others and is
+//! gone after the end. `commit` never waits for the disk, but it does wait while 64 MiB of units
+//! are waiting: whoever puts faster than the disk writes is held there, before memory is.
+//!
+//! Refuses to do: decide anything about messages. Neighbour: `oncue_core::queue::model`, whose
+//! rules it follows.
+
+mod apply;
+mod browse;
+mod check;
+mod codec;
+mod committer;
+mod due;
+mod engine;
+mod facts;
+mod fill;
+mod finish;
+mod forget;
+mod group;
+mod group_plan;
+mod guard;
+mod index;
+mod journal;
+mod layout;
+mod look;
+mod message_plan;
+mod options;
+mod plan;
+mod rebuild;
+mod recovery;
+mod select;
+mod shared;
+mod store;
+mod task_plan;
+mod window;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use oncue_core::message::Message;
+use oncue_core::unit_of_work::OwnerId;
+use parking_lot::Mutex;
+
+pub use self::options::{EmbeddedOptions, OpenError};
+
+use self::committer::Committer;
+use self::engine::Engine;
+use self::facts::Facts;
+use self::index::Index;
+use self::layout::QueueNo;
+use self::look::read_message;
+use self::plan::{Batch, Progress};
+use self::shared::Shared;
+use crate::{Recovered, StoreError};
+
+/// A durable store in a directory.
+///
+/// Dropping it without [`crate::Store::close`] ends its threads and leaves the directory as an unclean end
+/// would.
+pub struct EmbeddedStore {
+    shared: Arc<Shared>,
+    recovered: Recovered,
+    opening: u32,
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    committer: JoinHandle<Progress>,
+    guard: JoinHandle<()>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in `path`, and makes it when there is none. One process at a time has it.
+    ///
+    /// # Errors
+    /// [`OpenError`]; the directory is then as it was.
+    pub fn open(path: &Path, options: EmbeddedOptions) -> Result<Self, OpenError> {
+        let (home, opened) = recovery::open(path, &options)?;
+        home.make_ballast();
+        let shared = Arc::new(Shared::new(
+            options,
+            home,
+            opened.engine,
+            opened.index,
+            opened.recovered.origin,
+            opened.first_fresh,
+            opened.progress.commit,
+            opened.rows_read,
+        ));
+        let opening = opened.opening;
+        let thread = |error| OpenError::Disk {
+            path: path.to_owned(),
+            error,
+        };
+        let committer = Committer::new(shared.clone(), opened.progress);
+        let committer = std::thread::Builder::new()
+            .name("oncue-committer".to_owned())
+            .spawn(move || committer.run())
+            .map_err(thread)?;
+        let guarded = shared.clone();
+        shared.look_at_disk();
+        let guard = std::thread::Builder::new()
+            .name("oncue-disk-guard".to_owned())
+            .spawn(move || guarded.guard(opening))
+            .map_err(thread)?;
+        let threads = Mutex::new(Some(Threads { committer, guard }));
+        Ok(Self {
+            shared,
+            recovered: opened.recovered,
+            opening,
+            threads,
+        })
+    }
+
+    /// Rows read from disk since the store was opened. A measure of work that no clock distorts.
+    #[must_use]
+    pub fn rows_read(&self) -> u64 {
+        self.shared.rows_read.load(Ordering::Relaxed)
+    }
+
+    /// Calls `f` with the engine and the index locked, then tells the sink.
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&Engine, &mut Index) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let engine = self.shared.engine.read();
+        let engine = engine.as_ref().ok_or_else(closed)?;
+        let mut index = self.shared.index.lock();
+        let result = f(engine, &mut index);
+        index.tell();
+        result
+    }
+
+    /// Ends the threads. `None` when they have ended before.
+    fn end_threads(&self) -> Option<Progress> {
+        let threads = self.threads.lock().take()?;
+        self.shared.inbox.lock().closing = true;
+        self.shared.arrived.notify_all();
+        self.shared.room.notify_all();
+        self.shared.ending.notify_all();
+        let progress = threads.committer.join().ok();
+        if threads.guard.join().is_err() {
+            tracing::error!("the disk guard has ended with a panic");
+        }
+        progress
+    }
+
+    /// Reads the messages that a take has chosen; gives them all back when one cannot be read.
+    fn read_chosen(
+        &self,
+        engine: &Engine,
+        owner: OwnerId,
+        number: QueueNo,
+        chosen: Vec<select::Chosen>,
+    ) -> Result<Vec<Message>, StoreError> {
+        let view = self.shared.index.lock().view.clone();
+        let mut messages = Vec::with_capacity(chosen.len());
+        let mut read: Vec<Facts> = Vec::new();
+        let sequences: Vec<u64> = chosen.iter().map(|one| one.sequence).collect();
+        for one in chosen {
+            if let Some(message) = one.message {
+                messages.push(message);
+                continue;
+            }
+            match read_message(engine, &view, number, one.sequence, &one.standing) {
+                Ok((facts, message)) => {
+                    read.push(facts);
+                    messages.push(message);
+                }
+                Err(error) => {
+                    let mut index = self.shared.index.lock();
+                    if matches!(error, StoreError::Corrupt(_)) {
+                        // Reported once; from now on takes pass over it, so that it does not block
+                        // the queue.
+                        index.damaged.insert(one.sequence);
+                    }
+                    for sequence in sequences {
+                        index.let_go(engine, sequence);
+                    }
+                    index.tell();
+                    return Err(error);
+                }
+            }
+        }
+        let mut index = self.shared.index.lock();
+        for facts in read {
+            if let Some(held) = index.held.get_mut(&facts.sequence)
+                && held.owner == owner
+            {
+                held.facts = facts;
+            }
+        }
+        Ok(messages)
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("it is closed".to_owned())
+}
+
+/// Writes the queue rows whose cursors have moved since. Gives the last commit.
+fn write_last(shared: &Shared, engine: &Engine, progress: Progress) -> Result<u64, String> {
+    let index = shared.index.lock();
+    let mut batch = Batch::new(progress);
+    for (number, queue) in &index.queues {
+        if queue.stale {
+            batch.queues.entry(*number).or_default();
+        }
+    }
+    let durable = shared.durable_commit.load(Ordering::Acquire);
+    if batch.queues.is_empty() && batch.progress.commit == durable {
+        return Ok(durable);
+    }
+    batch.finish_last(&index);
+    engine
+        .write(batch.changes())
+        .map_err(|fault| format!("{fault:?}"))?;
+    Ok(batch.progress.commit)
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.end_threads();
+        // The engine ends before the lock of the directory is given up.
+        *self.shared.engine.write() = None;
+    }
+}

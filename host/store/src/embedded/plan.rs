@@ -1,0 +1,389 @@
+//! One batch: the units that are committed together, as rows to write and effects to apply.
+//!
+//! Each unit is checked whole before anything of it is planned, against memory (as of the last
+//! batch) and against what earlier units of the same batch have planned. Only the committer plans,
+//! so nothing that is planned on can change before it is applied, except who holds what; and
+//! messages that a planned unit settles are marked. Neighbours: `check.rs` (the checks),
+//! `group_plan.rs` (groups), `apply.rs` (memory, after the write).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bytes::Bytes;
+use oncue_core::message::{Attempts, DeadLetter, Header, MessageId};
+use oncue_core::names::QueueName;
+use oncue_core::queue::Counts;
+use oncue_core::unit_of_work::{
+    Disposition, IdempotencyKey, Receipt, RecordChange, RecordKind, Revision, StateWrite, Unit,
+    Wait,
+};
+
+use super::check::Checked;
+use super::codec::{Address, DedupRow, Home, IndexRow, encode, seal};
+use super::engine::Engine;
+use super::facts::{Facts, Held, Standing};
+use super::group_plan::GroupWork;
+use super::index::Index;
+use super::layout::{self, Key, QueueNo, Space};
+use super::message_plan::parts_of;
+use crate::{CommitError, StoreError};
+
+/// A row to come. Those that windows mirror stay values until they are written.
+#[derive(Clone, Debug)]
+pub(super) enum Planned {
+    Delete,
+    Sealed(Vec<u8>),
+    Index(IndexRow),
+    Timed(Address),
+    /// A key that says it all.
+    Bare,
+}
+
+impl Planned {
+    /// The row as bytes. What was sealed before is moved out: nothing but the engine needs it.
+    pub(super) fn seal(&mut self, space: Space, key: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Delete => None,
+            Self::Sealed(row) => Some(std::mem::take(row)),
+            Self::Index(row) => Some(encode(space, key, row)),
+            Self::Timed(address) => Some(encode(space, key, address)),
+            Self::Bare => Some(seal(space, key, &[])),
+        }
+    }
+}
+
+/// What a unit changes in memory once it is durable.
+#[derive(Debug)]
+pub(super) enum Effect {
+    Settled {
+        sequence: u64,
+        /// Where it stands now; `None` when it is gone.
+        to: Option<(QueueNo, Standing)>,
+        /// Set on a move of a message that is not persistent.
+        dead_letter: Option<Option<Box<DeadLetter>>>,
+    },
+    Put {
+        facts: Facts,
+        standing: Standing,
+    },
+    PutLoose {
+        facts: Facts,
+        standing: Standing,
+        header: Box<Header>,
+        body: Bytes,
+        dead_letter: Option<Box<DeadLetter>>,
+    },
+    LooseKey {
+        queue: QueueNo,
+        key: IdempotencyKey,
+        id: MessageId,
+    },
+    MakeQueue(QueueNo, QueueName),
+    DeleteQueue(QueueName),
+}
+
+/// What the committer remembers between batches; the durable part stands in the marks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    pub(super) commit: u64,
+    /// The last commit that wrote to each keyspace.
+    pub(super) spaces: Vec<u64>,
+    pub(super) next_queue: QueueNo,
+    pub(super) task_low: u64,
+    pub(super) task_bytes: u64,
+    /// Keys that end before it have no rows.
+    pub(super) dedup_low: u64,
+}
+
+/// A batch.
+pub(super) struct Batch {
+    pub(super) rows: BTreeMap<(Space, Key), Planned>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) groups: BTreeMap<Key, GroupWork>,
+    /// Change of the durable counts.
+    pub(super) queues: BTreeMap<QueueNo, Counts>,
+    /// Queues made and deleted.
+    pub(super) names: HashMap<QueueName, Option<QueueNo>>,
+    /// Messages put less messages gone, of any persistence.
+    pub(super) depths: HashMap<QueueNo, i64>,
+    pub(super) states: HashMap<Key, Option<Revision>>,
+    pub(super) keys: HashMap<Key, DedupRow>,
+    pub(super) ids: BTreeSet<u64>,
+    pub(super) loose_bytes: u64,
+    pub(super) progress: Progress,
+    pub(super) bytes: u64,
+}
+
+impl Batch {
+    pub(super) fn new(progress: Progress) -> Self {
+        Self {
+            rows: BTreeMap::new(),
+            effects: Vec::new(),
+            groups: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            names: HashMap::new(),
+            depths: HashMap::new(),
+            states: HashMap::new(),
+            keys: HashMap::new(),
+            ids: BTreeSet::new(),
+            loose_bytes: 0,
+            progress,
+            bytes: 0,
+        }
+    }
+
+    /// True when something must be written before the batch can be applied.
+    pub(super) fn is_durable(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// Plans a unit that was found applicable.
+    ///
+    /// # Errors
+    /// A failed read of an old task row; nothing of the unit is planned then.
+    pub(super) fn plan(
+        &mut self,
+        engine: &Engine,
+        index: &Index,
+        unit: Unit,
+        checked: Checked,
+    ) -> Result<Receipt, CommitError> {
+        let replaced = match &unit.task {
+            Some(row) => self
+                .old_task_bytes(engine, index, row.id)
+                .map_err(stopped)?,
+            None => 0,
+        };
+        self.progress.commit += 1;
+        let commit = self.progress.commit;
+        for change in unit.records {
+            self.plan_record(change, index);
+        }
+        for (held, settle) in checked.held.into_iter().zip(unit.settles) {
+            let to = match &settle.disposition {
+                Disposition::Move { to, .. } => self.number(index, to),
+                _ => Some(held.facts.queue),
+            };
+            self.plan_settle(held, settle.disposition, to);
+        }
+        for (put, answer) in unit.puts.into_iter().zip(&checked.answers) {
+            if !answer.repeated {
+                let number = self
+                    .number(index, &put.queue)
+                    .expect("the check has found the queue");
+                self.plan_put(put, number);
+            }
+        }
+        for write in unit.writes {
+            self.plan_state(write, Revision(commit));
+        }
+        if let Some(row) = unit.task {
+            self.plan_task(engine, index, row, replaced)
+                .map_err(stopped)?;
+        }
+        Ok(Receipt {
+            commit,
+            puts: checked.answers,
+        })
+    }
+
+    pub(super) fn number(&self, index: &Index, name: &QueueName) -> Option<QueueNo> {
+        self.names
+            .get(name)
+            .copied()
+            .unwrap_or_else(|| index.number(name))
+    }
+
+    pub(super) fn set(&mut self, space: Space, key: Key, row: Planned) {
+        self.rows.insert((space, key), row);
+    }
+
+    pub(super) fn put_row<T: serde::Serialize>(&mut self, space: Space, key: Key, value: &T) {
+        let row = encode(space, &key, value);
+        self.set(space, key, Planned::Sealed(row));
+    }
+
+    pub(super) fn delete(&mut self, space: Space, key: Key) {
+        self.set(space, key, Planned::Delete);
+    }
+
+    fn plan_record(&mut self, change: RecordChange, index: &Index) {
+        let key = layout::record(change.kind, &change.name);
+        if change.kind == RecordKind::Queue
+            && let Ok(name) = change.name.parse::<QueueName>()
+        {
+            match (self.number(index, &name), change.value.is_some()) {
+                (None, true) => {
+                    let number = self.progress.next_queue;
+                    self.progress.next_queue += 1;
+                    self.names.insert(name.clone(), Some(number));
+                    self.queues.entry(number).or_default();
+                    self.effects.push(Effect::MakeQueue(number, name));
+                }
+                (Some(number), false) => {
+                    self.names.insert(name.clone(), None);
+                    self.queues.remove(&number);
+                    self.delete(Space::Meta, layout::queue(number));
+                    self.effects.push(Effect::DeleteQueue(name));
+                }
+                _ => {}
+            }
+        }
+        match change.value {
+            Some(value) => {
+                let row = seal(Space::Meta, &key, &[&value]);
+                self.set(Space::Meta, key, Planned::Sealed(row));
+            }
+            None => self.delete(Space::Meta, key),
+        }
+    }
+
+    fn plan_settle(&mut self, held: Held, disposition: Disposition, to: Option<QueueNo>) {
+        let Held {
+            facts, standing, ..
+        } = held;
+        let stand = |home: Home, attempts: Attempts| Standing {
+            home,
+            attempts,
+            placed: true,
+            ..standing
+        };
+        let mut letter = None;
+        let new = match disposition {
+            Disposition::Remove => None,
+            Disposition::Requeue(attempts) => Some(stand(Home::Free, attempts)),
+            Disposition::Park(attempts) => Some(stand(Home::Parked, attempts)),
+            Disposition::Later {
+                until,
+                wait,
+                attempts,
+            } => Some(stand(Home::Waiting(wait, until), attempts)),
+            Disposition::Lease {
+                until,
+                token,
+                selective,
+                attempts,
+            } => Some(stand(
+                Home::Leased {
+                    until,
+                    token,
+                    selective,
+                },
+                attempts,
+            )),
+            Disposition::Move {
+                record, attempts, ..
+            } => {
+                let dead = record.is_some();
+                letter = Some(record);
+                Some(Standing {
+                    dead,
+                    ..stand(Home::Free, attempts)
+                })
+            }
+        };
+        let sequence = facts.sequence;
+        let to = new.zip(to).map(|(standing, queue)| (queue, standing));
+        if facts.persistent {
+            self.plan_move(&facts, &standing, to, letter.as_ref().map(Option::as_deref));
+        }
+        let target = to.map(|(queue, _)| queue);
+        if target != Some(facts.queue) {
+            *self.depths.entry(facts.queue).or_default() -= 1;
+            if let Some(queue) = target {
+                *self.depths.entry(queue).or_default() += 1;
+            }
+        }
+        let dead_letter = if facts.persistent { None } else { letter };
+        self.effects.push(Effect::Settled {
+            sequence,
+            to,
+            dead_letter,
+        });
+    }
+
+    fn plan_put(&mut self, put: oncue_core::unit_of_work::Put, number: QueueNo) {
+        let mut header = put.header;
+        header.size = put.body.len() as u64;
+        let id = header.id;
+        let parts = parts_of(header.size);
+        let facts = Facts::new(number, &header, parts);
+        // A delay that is over at the put is none.
+        let home = match put.due {
+            Some(until) if until > header.put_time => Home::Waiting(Wait::Delay, until),
+            _ => Home::Free,
+        };
+        let standing = Standing {
+            home,
+            attempts: Attempts::default(),
+            placed: home != Home::Free,
+            dead: put.dead_letter.is_some(),
+        };
+        *self.depths.entry(number).or_default() += 1;
+        self.ids.insert(id.sequence.0);
+        self.bytes += header.size;
+        if let Some(key) = put.key {
+            self.plan_key(number, key, id, facts.persistent);
+        }
+        if !facts.persistent {
+            self.loose_bytes += header.size;
+            let header = Box::new(header);
+            let (body, dead_letter) = (put.body, put.dead_letter);
+            self.effects.push(Effect::PutLoose {
+                facts,
+                standing,
+                header,
+                body,
+                dead_letter,
+            });
+            return;
+        }
+        self.plan_body(number, &header, &put.body, parts);
+        if let Some(id) = &facts.correlation {
+            let key = layout::correlation(number, id, facts.priority, facts.sequence);
+            self.set(Space::Correlation, key, Planned::Bare);
+        }
+        self.plan_enter(&facts, &standing);
+        self.plan_letter(facts.sequence, put.dead_letter.as_deref().map(Some), false);
+        self.effects.push(Effect::Put { facts, standing });
+    }
+
+    fn plan_key(&mut self, queue: QueueNo, key: IdempotencyKey, id: MessageId, durable: bool) {
+        let row_key = layout::dedup(queue, &key.key);
+        let row = DedupRow {
+            id,
+            digest: key.body_digest,
+            until: key.until,
+        };
+        self.keys.insert(row_key.clone(), row);
+        if durable {
+            self.progress.dedup_low = self.progress.dedup_low.min(key.until.0);
+            self.put_row(Space::Dedup, row_key.clone(), &row);
+            self.set(
+                Space::Dedup,
+                layout::dedup_until(key.until.0, &row_key),
+                Planned::Bare,
+            );
+        } else {
+            self.effects.push(Effect::LooseKey { queue, key, id });
+        }
+    }
+
+    fn plan_state(&mut self, write: StateWrite, revision: Revision) {
+        let key = layout::state(&write.namespace, &write.key);
+        self.states
+            .insert(key.clone(), write.value.is_some().then_some(revision));
+        match write.value {
+            Some(value) => {
+                let row = seal(Space::State, &key, &[&revision.0.to_le_bytes(), &value]);
+                self.bytes += value.len() as u64;
+                self.set(Space::State, key, Planned::Sealed(row));
+            }
+            None => self.delete(Space::State, key),
+        }
+    }
+}
+
+/// A unit that cannot be checked is refused: nothing of it is applied.
+pub(super) fn stopped(error: StoreError) -> CommitError {
+    CommitError::Stopped(error.to_string())
+}

@@ -1,0 +1,221 @@
+//! What the callers' threads, the committer and the guard share, and in which order they lock it.
+//!
+//! Lock order: engine, then index, then (alone) inbox or stop. The engine is locked for writing
+//! only while it is closed and opened again after a failed write.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::codec::MetaMarkRow;
+use super::committer::Inbox;
+use super::engine::{Engine, unavailable};
+use super::guard::{HighWater, Home};
+use super::index::Index;
+use super::layout::{self, Space};
+use super::options::EmbeddedOptions;
+use super::plan::{Batch, Effect};
+use crate::{StopReason, StoreError};
+
+/// Shared by all threads of a store.
+pub(super) struct Shared {
+    pub(super) options: EmbeddedOptions,
+    pub(super) home: Home,
+    /// `None` while it could not be opened again, and after the end.
+    pub(super) engine: RwLock<Option<Engine>>,
+    pub(super) index: Mutex<Index>,
+    pub(super) inbox: Mutex<Inbox>,
+    /// A unit has come, or the store closes.
+    pub(super) arrived: Condvar,
+    /// Units were taken out of the inbox.
+    pub(super) room: Condvar,
+    /// The store closes.
+    pub(super) ending: Condvar,
+    stop: Mutex<Option<StopReason>>,
+    pub(super) origin: u32,
+    pub(super) next_sequence: AtomicU64,
+    /// The first sequence of this opening of the store.
+    pub(super) first_fresh: u64,
+    pub(super) durable_commit: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) syncs: AtomicU64,
+    pub(super) volatile_bytes: AtomicU64,
+    pub(super) rows_read: Arc<AtomicU64>,
+}
+
+impl Shared {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "called once, where each of them has just been found"
+    )]
+    pub(super) fn new(
+        options: EmbeddedOptions,
+        home: Home,
+        engine: Engine,
+        index: Index,
+        origin: u32,
+        first_fresh: u64,
+        commit: u64,
+        rows_read: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            options,
+            home,
+            engine: RwLock::new(Some(engine)),
+            index: Mutex::new(index),
+            inbox: Mutex::new(Inbox::default()),
+            arrived: Condvar::new(),
+            room: Condvar::new(),
+            ending: Condvar::new(),
+            stop: Mutex::new(None),
+            origin,
+            next_sequence: AtomicU64::new(first_fresh),
+            first_fresh,
+            durable_commit: AtomicU64::new(commit),
+            commits: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
+            volatile_bytes: AtomicU64::new(0),
+            rows_read,
+        }
+    }
+
+    pub(super) fn stop_reason(&self) -> Option<StopReason> {
+        *self.stop.lock()
+    }
+
+    /// The store no longer writes (or, when full, no longer takes puts). A worse reason is not
+    /// replaced by a better.
+    pub(super) fn stop(&self, why: StopReason) {
+        {
+            let mut stop = self.stop.lock();
+            let is_final = *stop == Some(StopReason::Closed)
+                || (*stop == Some(StopReason::SyncFailed) && why == StopReason::Full);
+            if *stop == Some(why) || is_final {
+                return;
+            }
+            *stop = Some(why);
+        }
+        if why == StopReason::Full {
+            self.home.drop_ballast();
+        }
+        self.tell_stopped(Some(why));
+    }
+
+    /// There is room again.
+    pub(super) fn resume(&self) {
+        {
+            let mut stop = self.stop.lock();
+            if *stop != Some(StopReason::Full) {
+                return;
+            }
+            *stop = None;
+        }
+        tracing::info!("the store has room again");
+        self.tell_stopped(None);
+    }
+
+    fn tell_stopped(&self, why: Option<StopReason>) {
+        let index = self.index.lock();
+        if let Some(sink) = &index.sink {
+            sink.stopped(why);
+        }
+    }
+
+    /// Closes the engine and opens it again. Gives the last commit that it holds.
+    pub(super) fn reopen(&self) -> Result<u64, StoreError> {
+        let mut slot = self.engine.write();
+        // Only one may be open: the old one ends first.
+        *slot = None;
+        let path = self.home.engine_path();
+        let engine = Engine::open(&path, self.options.cache_bytes, self.rows_read.clone())
+            .map_err(|error| unavailable(&error))?;
+        let view = engine.view();
+        let mark = engine.get(&view, Space::Meta, layout::MARK_KEY)?;
+        let mark: MetaMarkRow = match mark {
+            Some(record) => record.decode(Space::Meta, layout::MARK_KEY)?,
+            None => MetaMarkRow::default(),
+        };
+        self.index.lock().view = view;
+        *slot = Some(engine);
+        Ok(mark.commit)
+    }
+
+    /// Looks at the room on the disk, and stops or resumes puts by it.
+    pub(super) fn look_at_disk(&self) {
+        let Ok(free) = self.home.free_bytes() else {
+            return;
+        };
+        match self.stop_reason() {
+            None if self.home.is_full(free) => {
+                tracing::error!(free, "the disk is nearly full: puts are refused");
+                self.stop(StopReason::Full);
+            }
+            Some(StopReason::Full) if self.home.has_room(free) && self.engine.read().is_some() => {
+                self.resume();
+                self.home.make_ballast();
+            }
+            _ => {}
+        }
+    }
+
+    /// Watches the disk and keeps the high-water file, until the store closes.
+    pub(super) fn guard(&self, opening: u32) {
+        let mut written = self.durable_commit.load(Ordering::Acquire);
+        let mut trouble = false;
+        let mut inbox = self.inbox.lock();
+        while !inbox.closing {
+            self.ending
+                .wait_for(&mut inbox, self.options.guard_interval);
+            if inbox.closing {
+                break;
+            }
+            drop(inbox);
+            self.look_at_disk();
+            let commit = self.durable_commit.load(Ordering::Acquire);
+            if commit > written {
+                match self.home.write_high_water(HighWater { commit, opening }) {
+                    Ok(()) => {
+                        written = commit;
+                        trouble = false;
+                    }
+                    Err(error) if !trouble => {
+                        trouble = true;
+                        tracing::warn!(%error, "the high-water file cannot be written");
+                    }
+                    Err(_) => {}
+                }
+            }
+            let is_closed = self.engine.read().is_none();
+            inbox = self.inbox.lock();
+            if is_closed {
+                // The committer tries to open the engine again.
+                inbox.poked = true;
+                self.arrived.notify_one();
+            }
+        }
+    }
+
+    /// The next sequence. Never the same twice: each opening of the store has a range of its own.
+    pub(super) fn next_sequence(&self) -> u64 {
+        self.next_sequence.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Index {
+    /// A commit that settles a message begins, or has come to nothing.
+    pub(super) fn mark_committing(&mut self, sequence: u64, committing: bool) {
+        if let Some(held) = self.held.get_mut(&sequence) {
+            held.committing = committing;
+        }
+    }
+
+    /// A batch has come to nothing: its messages stay with their owners.
+    pub(super) fn unmark(&mut self, batch: &Batch) {
+        for effect in &batch.effects {
+            if let Effect::Settled { sequence, .. } = effect {
+                self.mark_committing(*sequence, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! The volatile store: the reference model behind a lock, and the sink it tells.
+//!
+//! Keeps nothing over the end of the process, refuses puts beyond a bound of bytes, never waits.
+//! Messages of any persistence are treated alike. Neighbours: `oncue_core::queue::model` has every
+//! rule; [`crate::faulty`] makes it fail on request.
+//!
+//! More than one sink may be attached, and a restart can be played: managers are tested with it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oncue_core::message::{Body, Message, MessageId, Sequence};
+use oncue_core::names::QueueName;
+use oncue_core::queue::model::{self, Model, Over, Refused, Selection, State, Want};
+use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
+use parking_lot::Mutex;
+
+use crate::{
+    Browse, Browsed, ChangeSink, Commit, CommitError, Due, DueWhat, KnownKey, MessageState, Page,
+    Recovered, Select, StopReason, Store, StoreError, StoreStatus, Take,
+};
+
+/// Bytes of all bodies in a memory store, unless its maker says otherwise.
+pub const MEMORY_STORE_MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// A store that keeps everything in memory.
+pub struct MemoryStore {
+    recovered: Recovered,
+    max_bytes: u64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    model: Model,
+    sinks: Vec<Arc<dyn ChangeSink>>,
+    closed: bool,
+}
+
+impl Inner {
+    fn run<T>(&mut self, call: impl FnOnce(&mut Model) -> T) -> T {
+        let answer = call(&mut self.model);
+        for (queue, change) in self.model.drain_changes() {
+            for sink in &self.sinks {
+                sink.changed(&queue, &change);
+            }
+        }
+        answer
+    }
+}
+
+impl MemoryStore {
+    /// An empty store. `origin` goes into every message id; puts that would make all bodies
+    /// together longer than `max_bytes` are answered [`CommitError::Full`].
+    #[must_use]
+    pub fn new(origin: u32, max_bytes: u64) -> Self {
+        Self::over(
+            Model::new(origin, max_bytes),
+            Recovered {
+                origin,
+                ..Recovered::default()
+            },
+            max_bytes,
+        )
+    }
+
+    /// Plays the end of a host and a new start: moves everything into a new store, as a durable
+    /// store would find it again. `unclean` says that the end was not by [`Store::close`]. What is
+    /// left here is closed and empty.
+    #[must_use]
+    pub fn restarted(&self, unclean: bool) -> Self {
+        let origin = self.recovered.origin;
+        let mut inner = self.inner.lock();
+        inner.closed = true;
+        let mut model = std::mem::replace(&mut inner.model, Model::new(origin, self.max_bytes));
+        model.restart();
+        let counts = |queue: &QueueName| Some((queue.clone(), model.counts(queue)?));
+        let recovered = Recovered {
+            origin,
+            records: model
+                .records()
+                .map(|(kind, name, row)| (kind, name.to_owned(), row.clone()))
+                .collect(),
+            counts: model.queues().filter_map(counts).collect(),
+            unclean,
+        };
+        Self::over(model, recovered, self.max_bytes)
+    }
+
+    fn over(model: Model, recovered: Recovered, max_bytes: u64) -> Self {
+        let inner = Inner {
+            model,
+            sinks: Vec::new(),
+            closed: false,
+        };
+        Self {
+            recovered,
+            max_bytes,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    /// Runs one call against the model and tells the sinks what it changed, before the lock is
+    /// given up.
+    fn run<T>(&self, call: impl FnOnce(&mut Model) -> T) -> T {
+        self.inner.lock().run(call)
+    }
+
+    /// Runs one call that changes nothing.
+    fn look<T>(&self, call: impl FnOnce(&Model) -> T) -> T {
+        call(&self.inner.lock().model)
+    }
+}
+
+impl Store for MemoryStore {
+    fn attach(&self, sink: Arc<dyn ChangeSink>) {
+        self.inner.lock().sinks.push(sink);
+    }
+
+    fn recovered(&self) -> Recovered {
+        self.recovered.clone()
+    }
+
+    fn next_id(&self) -> MessageId {
+        self.inner.lock().model.next_id()
+    }
+
+    fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
+        let selection = match &take.select {
+            Select::Next => Selection::Next,
+            Select::Id(id) => Selection::Id(*id),
+            Select::Correlation(id) => Selection::Correlation(id),
+        };
+        let want = Want {
+            queue: &take.queue,
+            owner: take.owner,
+            selection,
+            max: take.max,
+            fifo: take.fifo,
+            skip_suspects: take.skip_suspects,
+            now: take.now,
+        };
+        self.run(|model| model.take(&want))
+            .ok_or_else(|| StoreError::UnknownQueue(take.queue.clone()))
+    }
+
+    fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {
+        self.run(|model| {
+            for (queue, sequence) in messages {
+                model.release(owner, queue, *sequence);
+            }
+        });
+    }
+
+    fn commit(&self, unit: Unit) -> Commit {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Commit::done(Err(CommitError::Stopped("it was closed".to_owned())));
+        }
+        Commit::done(
+            inner
+                .run(|model| model.commit(unit))
+                .map_err(CommitError::from),
+        )
+    }
+
+    fn claim_due(
+        &self,
+        owner: OwnerId,
+        now: Timestamp,
+        max: usize,
+    ) -> Result<Vec<Due>, StoreError> {
+        let claimed = self.run(|model| model.claim_due(owner, now, max));
+        let due = claimed.into_iter().map(|(queue, message, over)| Due {
+            queue,
+            message,
+            what: over.into(),
+        });
+        Ok(due.collect())
+    }
+
+    fn next_due(&self) -> Option<Timestamp> {
+        self.look(Model::next_due)
+    }
+
+    fn take_leased(
+        &self,
+        owner: OwnerId,
+        token: LeaseToken,
+    ) -> Result<(QueueName, Message), StoreError> {
+        self.run(|model| model.take_leased(owner, token))
+            .ok_or(StoreError::UnknownLease)
+    }
+
+    fn take_any(
+        &self,
+        owner: OwnerId,
+        queue: &QueueName,
+        id: MessageId,
+    ) -> Result<Option<Message>, StoreError> {
+        Ok(self.run(|model| model.take_any(owner, queue, id)))
+    }
+
+    fn browse(&self, browse: &Browse) -> Result<Page, StoreError> {
+        let after = browse
+            .cursor
+            .as_deref()
+            .map(str::parse::<model::Place>)
+            .transpose();
+        let after = after.map_err(|()| StoreError::BadCursor)?;
+        self.look(|model| {
+            let page = model.browse(
+                &browse.queue,
+                after,
+                browse.max,
+                browse.now,
+                browse.ready_only,
+            );
+            let (messages, next) =
+                page.ok_or_else(|| StoreError::UnknownQueue(browse.queue.clone()))?;
+            let messages = messages.into_iter().map(browsed).collect();
+            Ok(Page {
+                messages,
+                next: next.map(|place| place.to_string()),
+            })
+        })
+    }
+
+    fn find(&self, queue: &QueueName, id: MessageId) -> Result<Option<Browsed>, StoreError> {
+        Ok(self.look(|model| model.find(queue, id).map(browsed)))
+    }
+
+    fn read_body(&self, body: &Body, offset: u64, length: u64) -> Result<Bytes, StoreError> {
+        let whole = match body {
+            Body::Whole(bytes) => Some(bytes.clone()),
+            Body::Stored { sequence, .. } => self.look(|model| model.body(*sequence).cloned()),
+        };
+        let whole = whole.ok_or(StoreError::Gone)?;
+        let size = whole.len() as u64;
+        let (start, end) = (offset.min(size), offset.saturating_add(length).min(size));
+        let index =
+            |at: u64| usize::try_from(at).expect("bounded by the length of bytes in memory");
+        Ok(whole.slice(index(start)..index(end)))
+    }
+
+    fn oldest(&self, queue: &QueueName, priority: u8) -> Option<Timestamp> {
+        self.look(|model| model.oldest(queue, priority))
+    }
+
+    fn key(
+        &self,
+        queue: &QueueName,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KnownKey>, StoreError> {
+        let known = self.look(|model| model.key(queue, key, now));
+        Ok(known.map(|(id, body_digest)| KnownKey { id, body_digest }))
+    }
+
+    fn state(&self, namespace: &str, key: &str) -> Result<Option<(Bytes, Revision)>, StoreError> {
+        Ok(self.look(|model| model.state(namespace, key).cloned()))
+    }
+
+    fn state_keys(
+        &self,
+        namespace: &str,
+        after: Option<&str>,
+        max: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        Ok(self.look(|model| {
+            model
+                .state_keys(namespace, after, max)
+                .map(str::to_owned)
+                .collect()
+        }))
+    }
+
+    fn tasks(&self, before: Option<u64>, max: usize) -> Result<Vec<(u64, Bytes)>, StoreError> {
+        Ok(self.look(|model| {
+            model
+                .tasks(before, max)
+                .map(|(id, row)| (id, row.clone()))
+                .collect()
+        }))
+    }
+
+    fn status(&self) -> StoreStatus {
+        let inner = self.inner.lock();
+        StoreStatus {
+            stopped: inner.closed.then_some(StopReason::Closed),
+            commits: inner.model.commits(),
+            volatile_bytes: inner.model.bytes(),
+            ..StoreStatus::default()
+        }
+    }
+
+    fn close(&self) {
+        let mut inner = self.inner.lock();
+        if !std::mem::replace(&mut inner.closed, true) {
+            for sink in &inner.sinks {
+                sink.stopped(Some(StopReason::Closed));
+            }
+        }
+    }
+}
+
+fn browsed((message, state): (&Message, State)) -> Browsed {
+    Browsed {
+        message: message.clone(),
+        state: state.into(),
+    }
+}
+
+impl From<State> for MessageState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Ready => Self::Ready,
+            State::InUnit => Self::InUnit,
+            State::Leased(until) => Self::Leased(until),
+            State::Waiting(wait, until) => Self::Waiting(wait, until),
+            State::GroupHeld => Self::GroupHeld,
+            State::Parked => Self::Parked,
+        }
+    }
+}
+
+impl From<Over> for DueWhat {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::Wait(wait) => Self::Wait(wait),
+            Over::Lease => Self::Lease,
+            Over::Expiry => Self::Expiry,
+        }
+    }
+}
+
+impl From<Refused> for CommitError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Fenced => Self::Fenced,
+            Refused::Conflict(key) => Self::Conflict(key),
+            Refused::UnknownQueue(queue) => Self::UnknownQueue(queue),
+            Refused::QueueNotEmpty(queue) => Self::QueueNotEmpty(queue),
+            Refused::KeyReused { queue, key } => Self::KeyReused { queue, key },
+            Refused::QueueFull { queue, depth, max } => Self::QueueFull { queue, depth, max },
+            Refused::Full => Self::Full,
+        }
+    }
+}
