@@ -1,1 +1,20 @@
-//! Under construction.
+//! The manager over the memory store, a manual clock and scripted tasks: triggering, units of work, steps.
+//! Each test is named for the acceptance number that it shows.
+
+#![expect(clippy::unwrap_used, reason = "a test may")]
+
+mod batches;
+mod change;
+mod consumers;
+mod counting;
+mod explain;
+mod groups;
+mod properties;
+mod recovery;
+mod requests;
+mod rig;
+mod scheduler;
+mod steps;
+mod trigger_types;
+mod units;
+mod values;

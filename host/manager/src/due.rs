@@ -1,0 +1,76 @@
+//! What time alone changes: delays, retries and deferrals that are over, leases that ended, messages that expired.
+//! All of it is applied before the rule is asked.
+
+use oncue_core::backout::Trouble;
+use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::{Disposition, Settle, Unit};
+use oncue_store::{Due, DueWhat};
+
+use crate::handle::consumer_failed;
+use crate::main_loop::Manager;
+
+/// Messages of one unit.
+const DUE_BATCH: usize = 1000;
+
+/// Units of one turn; the rest waits for the next one, so that a flood of due messages does not hold the loop.
+const DUE_UNITS: usize = 16;
+
+impl Manager {
+    /// Applies all that is due now.
+    pub(crate) fn apply_due(&mut self, now: Timestamp) {
+        if self.host.store_stopped {
+            return;
+        }
+        for _ in 0..DUE_UNITS {
+            if self.shared.store.next_due().is_none_or(|due| due > now) {
+                return;
+            }
+            let owner = self.shared.new_owner();
+            let dues = match self.shared.store.claim_due(owner, now, DUE_BATCH) {
+                Ok(dues) if dues.is_empty() => return,
+                Ok(dues) => dues,
+                Err(error) => {
+                    tracing::error!(%error, "due messages cannot be read");
+                    return;
+                }
+            };
+            let places = dues
+                .iter()
+                .map(|d| (d.queue.clone(), d.message.header.id.sequence))
+                .collect();
+            let settles = dues.into_iter().map(|due| self.settle_due(due)).collect();
+            let unit = Unit {
+                owner: Some(owner),
+                settles,
+                ..Unit::default()
+            };
+            self.submit(unit, Some((owner, places)));
+        }
+    }
+
+    fn settle_due(&self, due: Due) -> Settle {
+        let Due {
+            queue,
+            message,
+            what,
+        } = due;
+        let sequence = message.header.id.sequence;
+        if what == DueWhat::Expiry {
+            self.shared.settled(&queue, [sequence]);
+        }
+        let free = Disposition::Requeue(message.attempts);
+        let disposition = match what {
+            DueWhat::Wait(_) => free,
+            DueWhat::Expiry => Disposition::Remove,
+            DueWhat::Lease => {
+                let trouble = Trouble::LeaseExpired;
+                consumer_failed(&self.shared, &queue, &message, &trouble, None).unwrap_or(free)
+            }
+        };
+        Settle {
+            queue,
+            sequence,
+            disposition,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Everything that can happen to the manager, as one closed list, and the inbox that it waits at.
+//!
+//! Two ways in. *Events* carry facts and are few: a task ended, an operator's command. The *ready ring* carries
+//! queues whose state changed: a queue is on it at most once, so it is bounded by the number of queues and no
+//! change can be lost, however fast changes come.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Wake;
+
+use oncue_core::names::QueueName;
+use oncue_core::time::Timestamp;
+use oncue_store::StopReason;
+use parking_lot::{Condvar, Mutex};
+
+use crate::command::{Answer, Command};
+use crate::shared::QueueCell;
+use crate::tasks::TaskId;
+use crate::tasks::record::TaskEnd;
+
+/// Commands that may wait at once. One more is refused with `too-many-requests`. Events of tasks are bounded by the
+/// number of task slots instead, and are never refused.
+pub const MAX_WAITING_COMMANDS: usize = 4096;
+
+/// Something the manager must know.
+#[derive(Debug)]
+pub enum Event {
+    /// A task's first get was answered: its start is no longer under way.
+    FirstGet(TaskId),
+    /// A task waits for the reply of a handler of that queue: its slot is free meanwhile.
+    TaskWaits(TaskId, QueueName),
+    /// It goes on as soon as it has a slot again, and is told so; nobody wants to be told when the call was ended.
+    TaskResumes(TaskId, Option<Answer<()>>),
+    /// A task has ended, in any way.
+    TaskEnded(Box<TaskEnd>),
+    /// An operator, an application or the plugins directory asks for something.
+    Command(Box<Command>),
+    /// The store stopped writing, or writes again.
+    StoreStopped(Option<StopReason>),
+}
+
+/// Where the manager waits.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<Event>,
+    commands: usize,
+    ring: VecDeque<Arc<QueueCell>>,
+    /// Set when something else wants a turn: a commit was answered.
+    nudged: bool,
+    closed: bool,
+}
+
+/// The inbox takes no more commands now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// Too many wait.
+    Full,
+    /// The manager has ended.
+    Closed,
+}
+
+impl Inbox {
+    /// Adds an event that is bounded elsewhere.
+    pub fn push(&self, event: Event) {
+        self.state.lock().events.push_back(event);
+        self.wake.notify_one();
+    }
+
+    /// Adds a command.
+    ///
+    /// # Errors
+    /// [`Refused`] when too many wait, or nobody reads any more.
+    pub fn command(&self, command: Command) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(Refused::Closed);
+        }
+        if state.commands >= MAX_WAITING_COMMANDS {
+            return Err(Refused::Full);
+        }
+        state.commands += 1;
+        state.events.push_back(Event::Command(Box::new(command)));
+        drop(state);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    /// Puts a queue on the ready ring. The caller has just set its dirty bit.
+    pub fn ready(&self, cell: Arc<QueueCell>) {
+        self.state.lock().ring.push_back(cell);
+        self.wake.notify_one();
+    }
+
+    /// Asks for a turn.
+    pub fn nudge(&self) {
+        self.state.lock().nudged = true;
+        self.wake.notify_one();
+    }
+
+    /// Takes all that waits.
+    pub fn take(&self) -> (VecDeque<Event>, VecDeque<Arc<QueueCell>>) {
+        let mut state = self.state.lock();
+        state.nudged = false;
+        state.commands = 0;
+        (
+            std::mem::take(&mut state.events),
+            std::mem::take(&mut state.ring),
+        )
+    }
+
+    /// Waits until something is there, or for `millis`.
+    pub fn wait(&self, millis: u64) {
+        let mut state = self.state.lock();
+        let idle = |s: &mut State| s.events.is_empty() && s.ring.is_empty() && !s.nudged;
+        if idle(&mut state) {
+            let limit = std::time::Duration::from_millis(millis);
+            self.wake.wait_while_for(&mut state, idle, limit);
+        }
+    }
+
+    /// Queues on the ready ring.
+    pub fn on_ring(&self) -> usize {
+        self.state.lock().ring.len()
+    }
+
+    /// Loses what is on the ready ring: fault injection. The queues' dirty bits stay set, so that only a sweep
+    /// finds them.
+    pub fn lose_ring(&self) {
+        self.state.lock().ring.clear();
+    }
+
+    /// True when nothing waits.
+    pub fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.events.is_empty() && state.ring.is_empty() && !state.nudged
+    }
+
+    /// True when the loop should end.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// Refuses commands from now on; drops those that wait, which answers their senders.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.events.clear();
+    }
+}
+
+/// Wakes the manager when a commit that it waits for is answered.
+#[derive(Debug)]
+pub struct Nudge(pub Arc<Inbox>);
+
+impl Wake for Nudge {
+    fn wake(self: Arc<Self>) {
+        self.0.nudge();
+    }
+}
+
+/// A queue to look at again at a point in time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timer {
+    /// When.
+    pub at: Timestamp,
+    /// Which queue.
+    pub queue: QueueName,
+}

@@ -1,0 +1,400 @@
+//! The queue manager as an application or an operator sees it. Every door (HTTP now, others later) is a thin
+//! adapter over this.
+//!
+//! Messages go straight to the store ([`messages`], [`leases`], [`dead_letters`]); definitions and questions about
+//! triggering go through the loop, which owns them.
+
+use std::sync::Arc;
+
+use oncue_core::code::Code;
+use oncue_core::definition::{ProcessPatch, QueuePatch};
+use oncue_core::names::{PluginName, ProcessName, QueueName};
+use oncue_core::outcome::Outcome;
+use oncue_store::StoreStatus;
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::command::{Answer, Command, PauseTarget};
+use crate::error::ApiError;
+use crate::event::Refused;
+use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
+use crate::shared::{Phase, QueueCell, Shared};
+use crate::status::{Explanation, HostEvent, LedgerView, ProcessView, QueueView, StatusView};
+use crate::tasks::TaskId;
+use crate::tasks::record::TaskRecord;
+
+mod dead_letters;
+mod leases;
+mod messages;
+
+pub use dead_letters::{MAX_REDRIVE, RedriveFilter};
+pub(crate) use leases::consumer_failed;
+pub use leases::{DEFAULT_LEASE, GetRequest, Leased, MAX_GET, MAX_LEASE, MIN_LEASE};
+pub use messages::{MAX_PAGE, MAX_UNIT_PUTS};
+pub use oncue_store::{Browsed, MessageState, Page};
+
+/// Task records of one answer.
+pub const MAX_TASKS: usize = 1000;
+
+/// A queue manager to talk to. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+    plugins: mpsc::Sender<PluginCommand>,
+}
+
+/// Which task records are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Of this queue.
+    pub queue: Option<QueueName>,
+    /// With this outcome.
+    pub outcome: Option<Outcome>,
+    /// Only failures.
+    pub failed: bool,
+    /// Older than this task.
+    pub before: Option<TaskId>,
+    /// At most so many; 0 means [`MAX_TASKS`].
+    pub max: usize,
+}
+
+impl Handle {
+    pub(crate) fn new(shared: Arc<Shared>, plugins: mpsc::Sender<PluginCommand>) -> Self {
+        Self { shared, plugins }
+    }
+
+    async fn ask<T>(&self, make: impl FnOnce(Answer<T>) -> Command) -> Result<T, ApiError> {
+        let (answer, wait) = oneshot::channel();
+        self.shared
+            .inbox
+            .command(make(answer))
+            .map_err(|refused| match refused {
+                Refused::Full => ApiError::new(
+                    Code::TooManyRequests,
+                    "the queue manager has too many commands waiting; try again",
+                ),
+                Refused::Closed => stopping(),
+            })?;
+        wait.await.map_err(|_| stopping())
+    }
+
+    pub(crate) fn cell(&self, queue: &QueueName) -> Result<Arc<QueueCell>, ApiError> {
+        self.shared
+            .cell(queue)
+            .ok_or_else(|| ApiError::unknown_queue(queue))
+    }
+
+    /// Makes a queue, or alters one that is there; true when it was made.
+    ///
+    /// # Errors
+    /// `invalid-definition` with all faults, `reserved-name`, or a store that does not write.
+    pub async fn define_queue(
+        &self,
+        name: QueueName,
+        patch: QueuePatch,
+    ) -> Result<(QueueView, bool), ApiError> {
+        self.ask(|answer| Command::DefineQueue(name, patch, answer))
+            .await?
+    }
+
+    /// Alters a queue.
+    ///
+    /// # Errors
+    /// As [`Handle::define_queue`], and `unknown-queue`.
+    pub async fn alter_queue(
+        &self,
+        name: QueueName,
+        patch: QueuePatch,
+    ) -> Result<QueueView, ApiError> {
+        self.ask(|answer| Command::AlterQueue(name, patch, answer))
+            .await?
+    }
+
+    /// Deletes a queue; with `force` its messages too.
+    ///
+    /// # Errors
+    /// `unknown-queue`, `reserved-name`, `queue-not-empty`.
+    pub async fn delete_queue(&self, name: QueueName, force: bool) -> Result<(), ApiError> {
+        if force {
+            self.clear(&name).await?;
+        }
+        self.ask(|answer| Command::DeleteQueue(name, answer))
+            .await?
+    }
+
+    /// Makes a process definition, or alters one that is there; true when it was made.
+    ///
+    /// # Errors
+    /// `invalid-definition` with all faults, or a store that does not write.
+    pub async fn define_process(
+        &self,
+        name: ProcessName,
+        patch: ProcessPatch,
+    ) -> Result<(ProcessView, bool), ApiError> {
+        self.ask(|answer| Command::DefineProcess(name, patch, answer))
+            .await?
+    }
+
+    /// Alters a process definition.
+    ///
+    /// # Errors
+    /// As [`Handle::define_process`], and `unknown-process`.
+    pub async fn alter_process(
+        &self,
+        name: ProcessName,
+        patch: ProcessPatch,
+    ) -> Result<ProcessView, ApiError> {
+        self.ask(|answer| Command::AlterProcess(name, patch, answer))
+            .await?
+    }
+
+    /// Deletes a process definition.
+    ///
+    /// # Errors
+    /// `unknown-process`.
+    pub async fn delete_process(&self, name: ProcessName) -> Result<(), ApiError> {
+        self.ask(|answer| Command::DeleteProcess(name, answer))
+            .await?
+    }
+
+    /// Pauses or resumes a queue.
+    ///
+    /// # Errors
+    /// `unknown-queue`.
+    pub async fn pause_queue(&self, name: QueueName, paused: bool) -> Result<(), ApiError> {
+        self.ask(|answer| Command::Pause(PauseTarget::Queue(name), paused, answer))
+            .await?
+    }
+
+    /// Pauses or resumes every queue bound to a process definition.
+    ///
+    /// # Errors
+    /// `unknown-process`.
+    pub async fn pause_process(&self, name: ProcessName, paused: bool) -> Result<(), ApiError> {
+        self.ask(|answer| Command::Pause(PauseTarget::Process(name), paused, answer))
+            .await?
+    }
+
+    /// Pauses or resumes all triggering.
+    ///
+    /// # Errors
+    /// A store that does not write.
+    pub async fn pause_host(&self, paused: bool) -> Result<(), ApiError> {
+        self.ask(|answer| Command::Pause(PauseTarget::Host, paused, answer))
+            .await?
+    }
+
+    /// Turns a queue's trigger on or off.
+    ///
+    /// # Errors
+    /// `unknown-queue`, or a store that does not write.
+    pub async fn trigger(&self, name: QueueName, on: bool) -> Result<QueueView, ApiError> {
+        self.ask(|answer| Command::Trigger(name, on, answer))
+            .await?
+    }
+
+    /// All queues, by name.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn queues(&self) -> Result<Vec<QueueView>, ApiError> {
+        self.ask(Command::Queues).await
+    }
+
+    /// One queue.
+    ///
+    /// # Errors
+    /// `unknown-queue`.
+    pub async fn queue(&self, name: QueueName) -> Result<QueueView, ApiError> {
+        self.ask(|answer| Command::Queue(name, answer)).await?
+    }
+
+    /// All process definitions, by name.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn processes(&self) -> Result<Vec<ProcessView>, ApiError> {
+        self.ask(Command::Processes).await
+    }
+
+    /// One process definition.
+    ///
+    /// # Errors
+    /// `unknown-process`.
+    pub async fn process(&self, name: ProcessName) -> Result<ProcessView, ApiError> {
+        self.ask(|answer| Command::Process(name, answer)).await?
+    }
+
+    /// Why a queue does or does not trigger.
+    ///
+    /// # Errors
+    /// `unknown-queue`.
+    pub async fn explain(&self, name: QueueName) -> Result<Explanation, ApiError> {
+        self.ask(|answer| Command::Explain(name, answer)).await?
+    }
+
+    /// Applies a plugin's update; answers when it is durable and in force.
+    ///
+    /// # Errors
+    /// [`PluginRefusal`]: the directory quarantines the plugin with that reason.
+    pub async fn plugin_changed(&self, update: PluginUpdate) -> Result<(), PluginRefusal> {
+        self.ask(|answer| Command::Plugin(Box::new(update), answer))
+            .await
+            .unwrap_or_else(|error| Err(PluginRefusal(error.message)))
+    }
+
+    /// All plugins, by name.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn plugins(&self) -> Result<Vec<PluginView>, ApiError> {
+        self.ask(Command::Plugins).await
+    }
+
+    /// One plugin.
+    ///
+    /// # Errors
+    /// `unknown-plugin`.
+    pub async fn plugin(&self, name: PluginName) -> Result<PluginView, ApiError> {
+        self.ask(|answer| Command::PluginOne(name, answer)).await?
+    }
+
+    /// Serves the version before the present one; answers with its digest.
+    ///
+    /// # Errors
+    /// `unknown-plugin`, `no-previous-version`, or no plugins directory.
+    pub async fn rollback(&self, name: PluginName) -> Result<String, ApiError> {
+        let (answer, wait) = oneshot::channel();
+        let none = || ApiError::new(Code::UnknownPlugin, "there is no plugins directory");
+        self.plugins
+            .send(PluginCommand::Rollback(name, answer))
+            .await
+            .map_err(|_| none())?;
+        wait.await.map_err(|_| none())?
+    }
+
+    /// Task records, newest first: running tasks, recent ones, then failed ones of earlier times.
+    ///
+    /// # Errors
+    /// A failed read.
+    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, ApiError> {
+        let max = if filter.max == 0 {
+            MAX_TASKS
+        } else {
+            filter.max.min(MAX_TASKS)
+        };
+        let mut running = self.ask(Command::Running).await?;
+        running.reverse();
+        let recent = self.shared.records.newest_first();
+        let wanted = |record: &TaskRecord| {
+            filter
+                .queue
+                .as_ref()
+                .is_none_or(|queue| record.queue == *queue)
+                && filter
+                    .outcome
+                    .is_none_or(|outcome| record.outcome == Some(outcome))
+                && (!filter.failed || record.outcome.is_some_and(Outcome::is_failure))
+                && filter.before.is_none_or(|before| record.id < before)
+        };
+        let mut found: Vec<TaskRecord> = running
+            .into_iter()
+            .chain(recent.iter().map(|record| (**record).clone()))
+            .filter(|record| wanted(record))
+            .take(max)
+            .collect();
+        if found.len() < max {
+            // What is older than memory reaches: only failures were kept.
+            let before = found.iter().map(|record| record.id.0).min();
+            let before = before.or(filter.before.map(|id| id.0));
+            for (_, row) in self.shared.store.tasks(before, max - found.len())? {
+                let record = serde_json::from_slice::<TaskRecord>(&row);
+                let known = |r: &TaskRecord| found.iter().any(|have| have.id == r.id);
+                found.extend(record.ok().filter(|r| wanted(r) && !known(r)));
+            }
+        }
+        found.sort_by(|a, b| b.id.cmp(&a.id));
+        Ok(found)
+    }
+
+    /// One task's record.
+    ///
+    /// # Errors
+    /// `unknown-task`.
+    pub async fn task(&self, id: TaskId) -> Result<TaskRecord, ApiError> {
+        if let Some(record) = self.shared.records.find(id) {
+            return Ok((*record).clone());
+        }
+        let running = self.ask(Command::Running).await?;
+        if let Some(record) = running.into_iter().find(|record| record.id == id) {
+            return Ok(record);
+        }
+        let row = self
+            .shared
+            .store
+            .tasks(Some(id.0.saturating_add(1)), 1)?
+            .pop();
+        row.filter(|(found, _)| *found == id.0)
+            .and_then(|(_, row)| serde_json::from_slice(&row).ok())
+            .ok_or_else(|| {
+                ApiError::new(
+                    Code::UnknownTask,
+                    format!("task {id} is not known; records are kept within a bound of bytes"),
+                )
+            })
+    }
+
+    /// The host in numbers.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn status(&self) -> Result<StatusView, ApiError> {
+        self.ask(Command::Status).await
+    }
+
+    /// The ledger.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn ledger(&self) -> Result<LedgerView, ApiError> {
+        self.ask(Command::Ledger).await
+    }
+
+    /// What happens from now on. A reader that lags behind skips events and is told so.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<HostEvent> {
+        self.shared.events.subscribe()
+    }
+
+    /// The store's health.
+    #[must_use]
+    pub fn store_status(&self) -> StoreStatus {
+        self.shared.store.status()
+    }
+
+    /// Whether work can be taken on: recovered, writing, not stopping.
+    ///
+    /// # Errors
+    /// What is missing, in a sentence.
+    pub fn is_ready(&self) -> Result<(), String> {
+        if self.shared.phase() != Phase::Running {
+            return Err("the queue manager is stopping".to_owned());
+        }
+        match self.shared.store.status().stopped {
+            None => Ok(()),
+            Some(why) => Err(format!(
+                "the store does not write: {}",
+                crate::status::store_word(Some(why))
+            )),
+        }
+    }
+
+    /// Answered when no task runs.
+    pub(crate) async fn quiet(&self) {
+        // An ended manager runs no task.
+        let _ = self.ask(Command::Quiet).await;
+    }
+}
+
+fn stopping() -> ApiError {
+    ApiError::new(Code::Draining, "the queue manager is stopping")
+}

@@ -1,0 +1,382 @@
+//! The loop: one turn takes all that has happened, asks the rule for every queue that it may concern, and says when
+//! it wants the next turn.
+//!
+//! A turn never waits for the disk, save for a change of definitions. A test calls [`Manager::turn`] by hand with
+//! a manual clock; [`crate::queue_manager`] calls it on a thread of its own.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use oncue_core::admission::{Grant, Ledger};
+use oncue_core::fairness::Fairness;
+use oncue_core::names::{PluginName, ProcessName, QueueName};
+use oncue_core::outcome::Outcome;
+use oncue_core::process_table::ProcessTable;
+use oncue_core::queue_table::QueueTable;
+use oncue_core::time::{Millis, Timestamp};
+use oncue_core::trigger::process::HostState;
+use oncue_core::trigger::{self, Step, TaskId};
+use oncue_core::unit_of_work::{OwnerId, Unit};
+use oncue_store::Commit;
+
+use crate::command::Answer;
+use crate::event::{Event, Nudge, Timer};
+use crate::reload::PluginUpdate;
+use crate::shared::{Phase, QueueCell, Shared};
+use crate::status::HostEvent;
+use crate::tasks::record::{TaskEnd, TaskRecord};
+use crate::tasks::{TaskHost, TaskSession};
+
+/// Longest time between two turns, in milliseconds.
+pub const MAX_SLEEP: Millis = 1000;
+
+/// A task in process.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) queue: QueueName,
+    pub(crate) process: ProcessName,
+    pub(crate) grant: Grant,
+    /// Not the owner: a session that its host has lost must be seen to end.
+    pub(crate) session: Weak<TaskSession>,
+    pub(crate) record: TaskRecord,
+}
+
+/// A commit of the manager's own, not yet answered.
+pub(crate) struct Pending {
+    pub(crate) commit: Commit,
+    /// What to give back if it is refused.
+    pub(crate) held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
+}
+
+/// What the loop remembers of a queue beside its entry in the queue table, for people.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Note {
+    /// Steps of the last trigger that got past step 14.
+    pub(crate) trace: Vec<u8>,
+    /// The code of the reason at the last question; `None` when it fired.
+    pub(crate) reason: Option<&'static str>,
+    /// When it is looked at again by itself.
+    pub(crate) next_check: Option<Timestamp>,
+}
+
+/// The queue manager's state. Owned by one thread.
+pub struct Manager {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) task_host: Arc<dyn TaskHost>,
+    pub(crate) queues: QueueTable,
+    pub(crate) processes: ProcessTable,
+    pub(crate) plugins: BTreeMap<PluginName, PluginUpdate>,
+    pub(crate) ledger: Ledger,
+    pub(crate) host: HostState,
+    pub(crate) running: BTreeMap<TaskId, Running>,
+    /// Tasks that wait for a reply, and the queue that it must come from.
+    pub(crate) waits: BTreeMap<TaskId, QueueName>,
+    /// Tasks whose reply is there and that want their slot back, in order.
+    pub(crate) resuming: VecDeque<(TaskId, Option<Answer<()>>)>,
+    pub(crate) ready: Fairness,
+    pub(crate) notes: HashMap<QueueName, Note>,
+    pub(crate) timers: BinaryHeap<Reverse<Timer>>,
+    pub(crate) pending: Vec<Pending>,
+    pub(crate) next_task: TaskId,
+    pub(crate) next_sweep: Timestamp,
+    pub(crate) sweep_period: Millis,
+    pub(crate) random: fastrand::Rng,
+    pub(crate) started: Timestamp,
+    pub(crate) triggers: u64,
+    pub(crate) asked: u64,
+    pub(crate) outcomes: BTreeMap<&'static str, u64>,
+    pub(crate) quiet: Vec<Answer<()>>,
+    /// How real memory headroom is measured, if it is.
+    pub(crate) headroom: Option<Box<dyn Fn() -> Option<u64> + Send>>,
+}
+
+impl Drop for Manager {
+    /// What still runs has outlived its manager: its grants end with the ledger.
+    fn drop(&mut self) {
+        while let Some((_, running)) = self.running.pop_first() {
+            self.ledger.give_back(running.grant);
+        }
+    }
+}
+
+impl Manager {
+    /// One turn. Answers with the time at which the next one is wanted, events aside.
+    pub fn turn(&mut self) -> Timestamp {
+        let now = self.shared.now();
+        self.host.draining = self.shared.phase() != Phase::Running;
+        self.poll_commits();
+        // First what time alone has changed, so that the rule sees the state as it is now.
+        self.apply_due(now);
+        let (events, ring) = self.shared.inbox.take();
+        for cell in ring {
+            self.absorb(&cell, now);
+        }
+        for event in events {
+            self.handle(event, now);
+        }
+        self.ring_timers(now);
+        let sweeps = now >= self.next_sweep;
+        if sweeps {
+            self.sweep(now);
+        }
+        while let Some(queue) = self.ready.next() {
+            self.ask(&queue, now);
+        }
+        self.end_quanta(sweeps);
+        if self.running.is_empty() {
+            for answer in self.quiet.drain(..) {
+                // Whoever asked may have gone.
+                let _ = answer.send(());
+            }
+        }
+        self.next_turn(now)
+    }
+
+    fn next_turn(&self, now: Timestamp) -> Timestamp {
+        let mut next = now.after(MAX_SLEEP).min(self.next_sweep);
+        if let Some(Reverse(timer)) = self.timers.peek() {
+            next = next.min(timer.at);
+        }
+        match self.shared.store.next_due() {
+            Some(due) if !self.host.store_stopped => next.min(due),
+            _ => next,
+        }
+    }
+
+    /// Takes the change that has gathered in a queue's cell, and has the queue asked.
+    pub(crate) fn absorb(&mut self, cell: &Arc<QueueCell>, now: Timestamp) {
+        let delta = cell.take_delta();
+        let Some(entry) = self.queues.get_mut(&cell.name) else {
+            return;
+        };
+        entry.apply(&delta, now);
+        entry.waiting_inputs = cell.waiting_inputs.load(Ordering::SeqCst);
+        let closed = Timestamp(cell.last_input_closed.load(Ordering::SeqCst));
+        if closed.0 > 0 {
+            entry.last_input_closed = entry.last_input_closed.max(Some(closed));
+        }
+        if entry.counts.depth() <= 0 {
+            cell.unit_limit.lock().clear();
+        }
+        self.ready.push(&cell.name);
+    }
+
+    fn handle(&mut self, event: Event, now: Timestamp) {
+        match event {
+            Event::FirstGet(task) => self.first_get(task),
+            Event::TaskWaits(task, target) => self.task_waits(task, target),
+            Event::TaskResumes(task, answer) => self.task_resumes(task, answer),
+            Event::TaskEnded(end) => self.task_ended(*end, now),
+            Event::Command(command) => self.command(*command, now),
+            Event::StoreStopped(why) => {
+                self.host.store_stopped = why.is_some();
+                let state = crate::status::store_word(why);
+                if why.is_some() {
+                    tracing::error!(state, "the store does not write");
+                } else {
+                    tracing::info!("the store writes again");
+                }
+                self.shared.tell(HostEvent::Store { state, time: now });
+                self.ask_all();
+            }
+        }
+    }
+
+    /// Has every queue asked.
+    pub(crate) fn ask_all(&mut self) {
+        for entry in self.queues.iter() {
+            self.ready.push(&entry.name);
+        }
+    }
+
+    fn first_get(&mut self, task: TaskId) {
+        let Some(running) = self.running.get(&task) else {
+            return;
+        };
+        if let Some(entry) = self.queues.get_mut(&running.queue)
+            && entry.gate.first_get_answered(task)
+        {
+            self.ready.push(&running.queue);
+        }
+    }
+
+    /// Step 68.
+    fn task_ended(&mut self, end: TaskEnd, now: Timestamp) {
+        let TaskEnd {
+            mut record,
+            progressed,
+        } = end;
+        let Some(running) = self.running.remove(&record.id) else {
+            return;
+        };
+        let outcome = record.outcome.unwrap_or(Outcome::NoProgress);
+        self.waits.remove(&record.id);
+        let gate_end = trigger::TaskEnd {
+            // One that gave way to another queue must let it pass before it is tried again.
+            progress: progressed && outcome != Outcome::Cancelled,
+            ended_ok: !outcome.is_failure() && outcome != Outcome::StateConflict,
+            start_failed: (outcome == Outcome::StartFailed)
+                .then(|| record.detail.clone().unwrap_or_default()),
+        };
+        // What the task's last commit changed must be in the counts before the rule is asked again.
+        if let Some(cell) = self.shared.cell(&running.queue) {
+            self.absorb(&cell, now);
+        }
+        match self.queues.get_mut(&running.queue) {
+            Some(entry) => {
+                trigger::finish(
+                    entry,
+                    &mut self.ledger,
+                    record.id,
+                    running.grant,
+                    &gate_end,
+                    now,
+                );
+                self.ready.push(&running.queue);
+            }
+            None => self.ledger.give_back(running.grant),
+        }
+        self.write_control(&running.queue);
+        self.ready.charge(&running.queue, record.cost.fuel);
+        self.capacity_freed();
+        record.steps = running.record.steps;
+        record.steps.push(Step::S68.number());
+        record.start_latency = running.record.start_latency;
+        *self.outcomes.entry(outcome.as_str()).or_default() += 1;
+        let ended = HostEvent::TaskEnded {
+            task: record.id,
+            queue: record.queue.clone(),
+            outcome,
+            committed: record.committed,
+            failed: record.failed,
+            time: now,
+        };
+        if outcome.is_failure() {
+            tracing::warn!(
+                task = %record.id, queue = %record.queue, process = %record.process,
+                outcome = outcome.as_str(), detail = record.detail.as_deref().unwrap_or(""),
+                "a task failed"
+            );
+        }
+        // Kept before it is told: whoever hears of the end may ask for the record.
+        self.shared.records.add(record);
+        self.shared.tell(ended);
+    }
+
+    fn ring_timers(&mut self, now: Timestamp) {
+        while let Some(Reverse(timer)) = self.timers.peek() {
+            if timer.at > now {
+                break;
+            }
+            if let Some(Reverse(timer)) = self.timers.pop()
+                && let Some(note) = self.notes.get_mut(&timer.queue)
+                && note.next_check == Some(timer.at)
+            {
+                note.next_check = None;
+                self.ready.push(&timer.queue);
+            }
+        }
+    }
+
+    /// Has a queue asked at `at`; an earlier wish stands.
+    pub(crate) fn set_timer(&mut self, queue: &QueueName, at: Timestamp) {
+        let note = self.notes.entry(queue.clone()).or_default();
+        if note.next_check.is_none_or(|earlier| at < earlier) {
+            note.next_check = Some(at);
+            self.timers.push(Reverse(Timer {
+                at,
+                queue: queue.clone(),
+            }));
+        }
+    }
+
+    /// Submits a commit of the manager's own. What `held` names is given back if it is refused.
+    pub(crate) fn submit(
+        &mut self,
+        unit: Unit,
+        held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
+    ) {
+        let commit = self.shared.store.commit(unit);
+        self.pending.push(Pending { commit, held });
+    }
+
+    fn poll_commits(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let waker = Waker::from(Arc::new(Nudge(Arc::clone(&self.shared.inbox))));
+        let mut context = Context::from_waker(&waker);
+        let shared = Arc::clone(&self.shared);
+        self.pending.retain_mut(
+            |pending| match Pin::new(&mut pending.commit).poll(&mut context) {
+                Poll::Pending => true,
+                Poll::Ready(Ok(_)) => false,
+                Poll::Ready(Err(error)) => {
+                    tracing::warn!(%error, "the manager's own unit of work was refused");
+                    if let Some((owner, places)) = pending.held.take() {
+                        shared.store.release(owner, &places);
+                    }
+                    false
+                }
+            },
+        );
+    }
+
+    /// Asks tasks to end at their next boundary.
+    pub(crate) fn stop_tasks(&self, which: impl Fn(&Running) -> bool) {
+        for running in self.running.values().filter(|running| which(running)) {
+            if let Some(session) = running.session.upgrade() {
+                session.stop_at_boundary();
+            }
+        }
+    }
+
+    /// How often the rule was asked since the start.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
+    /// Queues on the ready ring: for tests, which step it by hand.
+    #[must_use]
+    pub fn on_ring(&self) -> usize {
+        self.shared.inbox.on_ring()
+    }
+
+    /// Loses what waits on the ready ring, as a fault would: for tests of the sweep.
+    pub fn lose_ring(&self) {
+        self.shared.inbox.lose_ring();
+    }
+
+    /// Another manager of the same store entered (58) or left (66) its trigger process for the queue. Called by
+    /// a shared store's leased indicator when there is one; until then by tests of two managers.
+    pub fn set_elsewhere(&mut self, queue: &QueueName, running: bool) {
+        if let Some(entry) = self.queues.get_mut(queue) {
+            entry.gate.set_elsewhere(running);
+            self.ready.push(queue);
+        }
+    }
+
+    /// Begins to stop, as [`crate::QueueManager::shutdown`] does: for tests, which step it by hand.
+    pub fn drain(&self) {
+        self.shared.enter(Phase::Draining);
+        self.shared.inbox.nudge();
+    }
+
+    /// True when an event or a queue waits for a turn: for tests, which step it by hand.
+    #[must_use]
+    pub fn wants_turn(&self) -> bool {
+        !self.shared.inbox.is_empty()
+    }
+
+    /// True when nothing of the manager's own is under way: for tests, which step it by hand.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.running.is_empty()
+    }
+}

@@ -1,0 +1,292 @@
+//! What the manager's loop, its tasks and its applications share: the store, the clock, and one cell per queue.
+//!
+//! Nothing here decides. Gates, indicators, counts and the ledger belong to the loop alone
+//! ([`crate::main_loop`]); a cell only carries changes towards it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use oncue_core::backout::UnitLimit;
+use oncue_core::definition::QueueAttributes;
+use oncue_core::message::{MessageId, Sequence};
+use oncue_core::names::QueueName;
+use oncue_core::queue::Counts;
+use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::OwnerId;
+use oncue_store::{ChangeSink, StopReason, Store};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, broadcast};
+
+use crate::clock::Clock;
+use crate::event::{Event, Inbox};
+use crate::in_hand::InHand;
+use crate::status::HostEvent;
+use crate::tasks::record::Records;
+
+/// Events that a slow reader of `/v1/events` may lag behind before it skips some.
+const EVENT_BACKLOG: usize = 1024;
+
+/// Shared by the loop, tasks and applications.
+pub struct Shared {
+    /// Where messages are.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// The queue manager's name, in trigger messages.
+    pub name: String,
+    /// Where the loop waits.
+    pub inbox: Arc<Inbox>,
+    /// Task records, newest in memory.
+    pub records: Records,
+    /// Messages that handlers work on.
+    pub in_hand: InHand,
+    /// What happens, for whoever watches.
+    pub events: broadcast::Sender<HostEvent>,
+    /// True while some queue is held at step 52 for want of slots, memory or fuel: ends quanta.
+    pub starved: AtomicBool,
+    /// Woken when the host begins to stop, so that waiting gets answer.
+    pub stop: Notify,
+    stopping: AtomicU8,
+    queues: RwLock<HashMap<QueueName, Arc<QueueCell>>>,
+    owners: AtomicU64,
+    /// Held by a unit that met three state conflicts, so that it runs alone in its namespace.
+    alone: Mutex<HashMap<String, Arc<tokio::sync::RwLock<()>>>>,
+}
+
+/// One queue as everybody sees it.
+#[derive(Debug)]
+pub struct QueueCell {
+    /// Its name.
+    pub name: QueueName,
+    /// Its attributes now.
+    pub attributes: ArcSwap<QueueAttributes>,
+    /// Unselective outside gets that wait now.
+    pub waiting_inputs: AtomicU32,
+    /// When the last of them ended, in milliseconds since the epoch; 0 for never.
+    pub last_input_closed: AtomicU64,
+    /// Told when messages became ready.
+    pub arrivals: Notify,
+    /// Limits units to one message while members of a failed unit of several are unsettled.
+    pub unit_limit: Mutex<UnitLimit>,
+    /// State conflicts in a row of this queue's trigger-style units.
+    pub conflicts: AtomicU32,
+    depth: AtomicI64,
+    delta: Mutex<Counts>,
+    dirty: AtomicBool,
+}
+
+impl QueueCell {
+    /// A cell for a queue that holds `counts`.
+    #[must_use]
+    pub fn new(name: QueueName, attributes: QueueAttributes, depth: i64) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            attributes: ArcSwap::from_pointee(attributes),
+            waiting_inputs: AtomicU32::new(0),
+            last_input_closed: AtomicU64::new(0),
+            arrivals: Notify::new(),
+            unit_limit: Mutex::new(UnitLimit::default()),
+            conflicts: AtomicU32::new(0),
+            depth: AtomicI64::new(depth),
+            delta: Mutex::new(Counts::default()),
+            dirty: AtomicBool::new(false),
+        })
+    }
+
+    /// All committed messages.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        u64::try_from(self.depth.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Takes the change that has gathered. The dirty bit falls first, so a change that comes meanwhile puts the
+    /// queue on the ring again.
+    pub fn take_delta(&self) -> Counts {
+        self.dirty.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *self.delta.lock())
+    }
+
+    /// Units of this queue are limited to one message.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.unit_limit.lock().messages(2) == 1
+    }
+}
+
+/// What the host is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Its work.
+    Running,
+    /// Ending: no new task, running ones end at their next boundary.
+    Draining,
+    /// The deadline is over: running tasks are cut off.
+    Cancelling,
+}
+
+impl Shared {
+    /// Everything, around a store. The caller attaches it as the store's sink.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        name: String,
+        in_hand: InHand,
+        record_bytes: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            clock,
+            name,
+            inbox: Arc::new(Inbox::default()),
+            records: Records::new(record_bytes),
+            in_hand,
+            events: broadcast::channel(EVENT_BACKLOG).0,
+            starved: AtomicBool::new(false),
+            stop: Notify::new(),
+            stopping: AtomicU8::new(0),
+            queues: RwLock::new(HashMap::new()),
+            owners: AtomicU64::new(1),
+            alone: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// A new owner of messages.
+    pub fn new_owner(&self) -> OwnerId {
+        OwnerId(self.owners.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The cell of a queue, if it is defined.
+    #[must_use]
+    pub fn cell(&self, queue: &QueueName) -> Option<Arc<QueueCell>> {
+        self.queues.read().get(queue).cloned()
+    }
+
+    /// Adds a cell; before the queue's first message can be committed.
+    pub fn add_cell(&self, cell: Arc<QueueCell>) {
+        self.queues.write().insert(cell.name.clone(), cell);
+    }
+
+    /// Removes the cell of a deleted queue.
+    pub fn remove_cell(&self, queue: &QueueName) {
+        self.queues.write().remove(queue);
+    }
+
+    /// Names of all defined queues.
+    #[must_use]
+    pub fn queue_names(&self) -> Vec<QueueName> {
+        self.queues.read().keys().cloned().collect()
+    }
+
+    /// Puts a queue on the ready ring, once.
+    pub fn mark(&self, cell: &Arc<QueueCell>) {
+        if !cell.dirty.swap(true, Ordering::SeqCst) {
+            self.inbox.ready(Arc::clone(cell));
+        }
+    }
+
+    /// Tells whoever watches.
+    pub fn tell(&self, event: HostEvent) {
+        // No receiver is no error: nobody watches.
+        let _ = self.events.send(event);
+    }
+
+    /// A message is set aside because nothing can take it: a person must act.
+    pub fn alarm_parked(&self, queue: &QueueName, message: MessageId) {
+        tracing::error!(
+            %queue, %message,
+            "message parked: neither its backout queue nor the dead-letter queue can take it"
+        );
+        let time = self.now();
+        self.tell(HostEvent::Parked {
+            queue: queue.clone(),
+            message,
+            time,
+        });
+    }
+
+    /// What the host is doing.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.stopping.load(Ordering::SeqCst) {
+            0 => Phase::Running,
+            1 => Phase::Draining,
+            _ => Phase::Cancelling,
+        }
+    }
+
+    /// Moves the host towards its end; never back.
+    pub fn enter(&self, phase: Phase) {
+        let value = match phase {
+            Phase::Running => 0,
+            Phase::Draining => 1,
+            Phase::Cancelling => 2,
+        };
+        self.stopping.fetch_max(value, Ordering::SeqCst);
+        self.stop.notify_waiters();
+    }
+
+    /// Resolves once the host is at `phase` or past it.
+    pub async fn reached(&self, phase: Phase) {
+        loop {
+            let woken = self.stop.notified();
+            let mut woken = std::pin::pin!(woken);
+            // Registered before the look, so a change in between is not missed.
+            woken.as_mut().enable();
+            let now = self.phase();
+            if now == phase || now == Phase::Cancelling {
+                return;
+            }
+            woken.await;
+        }
+    }
+
+    /// Messages of a queue were settled by someone else than a task: what their failed units limited is over.
+    pub fn settled(&self, queue: &QueueName, messages: impl IntoIterator<Item = Sequence>) {
+        if let Some(cell) = self.cell(queue) {
+            let mut limit = cell.unit_limit.lock();
+            messages
+                .into_iter()
+                .for_each(|message| limit.settled(message));
+        }
+    }
+
+    /// The lock by which a unit runs alone in a namespace: it holds it for writing from before its first read, and
+    /// other units hold it for reading while they commit. One per namespace that ever met three conflicts.
+    pub fn alone(&self, namespace: &str) -> Arc<tokio::sync::RwLock<()>> {
+        Arc::clone(self.alone.lock().entry(namespace.to_owned()).or_default())
+    }
+
+    /// That lock, when a unit of the namespace ever had to run alone.
+    #[must_use]
+    pub fn known_alone(&self, namespace: &str) -> Option<Arc<tokio::sync::RwLock<()>>> {
+        self.alone.lock().get(namespace).cloned()
+    }
+
+    /// The time now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+}
+
+impl ChangeSink for Shared {
+    fn changed(&self, queue: &QueueName, delta: &Counts) {
+        let Some(cell) = self.cell(queue) else {
+            tracing::error!(queue = %queue, "a queue that is not defined changed");
+            return;
+        };
+        cell.depth.fetch_add(delta.depth(), Ordering::Relaxed);
+        *cell.delta.lock() += delta;
+        self.mark(&cell);
+        if delta.ready.iter().any(|n| *n > 0) {
+            cell.arrivals.notify_waiters();
+        }
+    }
+
+    fn stopped(&self, why: Option<StopReason>) {
+        self.inbox.push(Event::StoreStopped(why));
+    }
+}

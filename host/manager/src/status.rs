@@ -1,0 +1,279 @@
+//! What people see of the manager: plain views, made on its loop, serialised as they are.
+
+use std::collections::BTreeMap;
+
+use oncue_core::definition::{Origin, ProcessAttributes, QueueAttributes};
+use oncue_core::message::MessageId;
+use oncue_core::names::{ProcessName, QueueName};
+use oncue_core::outcome::Outcome;
+use oncue_core::queue::Counts;
+use oncue_core::time::{Millis, Timestamp};
+use serde::Serialize;
+
+use crate::tasks::TaskId;
+
+/// A queue.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct QueueView {
+    /// Its name.
+    pub name: QueueName,
+    /// All committed messages.
+    pub depth: u64,
+    /// Messages that count for the trigger rule.
+    pub counted: u64,
+    /// Tasks in process.
+    pub running: u32,
+    /// Starts that the rule still owes: what counts beyond starts under way.
+    pub owed: u64,
+    /// `fire` or `hold`.
+    pub verdict: &'static str,
+    /// The code of the reason to hold.
+    pub reason: Option<&'static str>,
+    /// The reason in a sentence.
+    pub reason_text: Option<String>,
+    /// `on`, `off by operator`, `off by depth`.
+    pub control: &'static str,
+    /// A depth trigger owes a start.
+    pub start_owed: bool,
+    /// An operator paused this queue.
+    pub paused: bool,
+    /// Unselective outside gets that wait now.
+    pub waiting_inputs: u32,
+    /// Age of the oldest ready message in milliseconds.
+    pub oldest_age: Option<Millis>,
+    /// Messages by state.
+    pub counts: Counts,
+    /// The attributes that hold.
+    pub attributes: QueueAttributes,
+    /// Where each attribute's value comes from, when not the default.
+    pub origins: BTreeMap<String, Origin>,
+}
+
+/// A process definition.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProcessView {
+    /// Its name.
+    pub name: ProcessName,
+    /// `ready`, `compiling`, `quarantined`, `missing`.
+    pub component: &'static str,
+    /// Why, when not ready.
+    pub component_reason: Option<String>,
+    /// Digest of the version that serves.
+    pub digest: Option<String>,
+    /// An operator paused it.
+    pub paused: bool,
+    /// Tasks in process.
+    pub running: u32,
+    /// Queues that name it.
+    pub queues: Vec<QueueName>,
+    /// The attributes that hold.
+    pub attributes: ProcessAttributes,
+    /// Where each attribute's value comes from, when not the default.
+    pub origins: BTreeMap<String, Origin>,
+    /// Values that are accepted and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+/// Why a queue does or does not trigger. The product's signature.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Explanation {
+    /// Which queue.
+    pub queue: QueueName,
+    /// `fire` or `hold`.
+    pub verdict: &'static str,
+    /// The code of the one reason that holds it.
+    pub reason: Option<&'static str>,
+    /// The verdict in a sentence.
+    pub sentence: String,
+    /// Every condition with its present value, in the order in which they are asked.
+    pub conditions: Vec<ConditionView>,
+    /// Steps of the last trigger, as numbers.
+    pub last_trace: Vec<u8>,
+    /// When it last fired.
+    pub last_fired: Option<Timestamp>,
+    /// When the queue is looked at again by itself.
+    pub next_check: Option<Timestamp>,
+    /// When this was true.
+    pub now: Timestamp,
+}
+
+/// One condition of the rule.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ConditionView {
+    /// What is asked.
+    pub name: String,
+    /// It lets the trigger pass.
+    pub holds: bool,
+    /// It is the one that decides.
+    pub decides: bool,
+    /// Its present value.
+    pub value: String,
+    /// Where the value comes from.
+    pub source: String,
+}
+
+/// The ledger: what the host may run, and what it runs.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LedgerView {
+    /// All there is.
+    pub capacity: ResourcesView,
+    /// Reserved by running tasks.
+    pub reserved: ResourcesView,
+    /// Starts refused for want of resources, since the start of the host.
+    pub refused: u64,
+    /// Reserved by each process definition.
+    pub by_process: BTreeMap<String, ResourcesView>,
+    /// Queues held at step 52 now, longest first.
+    pub waiting: Vec<QueueName>,
+}
+
+/// Slots, memory and fuel.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResourcesView {
+    /// Task slots.
+    pub slots: u64,
+    /// Bytes.
+    pub memory: u64,
+    /// Units of fuel.
+    pub fuel: u64,
+}
+
+/// The host in numbers.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StatusView {
+    /// The queue manager's name.
+    pub name: String,
+    /// This program's version.
+    pub version: &'static str,
+    /// `running`, `draining`.
+    pub phase: &'static str,
+    /// An operator paused the host.
+    pub paused: bool,
+    /// When it started.
+    pub started: Timestamp,
+    /// The time now.
+    pub now: Timestamp,
+    /// Queues defined.
+    pub queues: u64,
+    /// Messages on all of them.
+    pub depth: u64,
+    /// Tasks in process.
+    pub running: u64,
+    /// Triggers fired since the start.
+    pub triggers: u64,
+    /// Tasks ended since the start, by outcome.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Messages in the dead-letter queue.
+    pub dead_letters: u64,
+    /// `ok`, or why the store does not write.
+    pub store: &'static str,
+    /// Bytes on disk.
+    pub disk_used: u64,
+    /// Bytes free on that disk.
+    pub disk_free: Option<u64>,
+    /// Commits since the start.
+    pub commits: u64,
+    /// Syncs since the start.
+    pub syncs: u64,
+}
+
+/// Something that happened, for whoever watches.
+#[derive(Clone, Debug, Serialize)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
+pub enum HostEvent {
+    /// A task was started.
+    TaskStarted {
+        /// Which task.
+        task: TaskId,
+        /// For which queue.
+        queue: QueueName,
+        /// Running what.
+        process: ProcessName,
+        /// The steps passed.
+        steps: Vec<u8>,
+        /// When.
+        time: Timestamp,
+    },
+    /// A task ended.
+    TaskEnded {
+        /// Which task.
+        task: TaskId,
+        /// For which queue.
+        queue: QueueName,
+        /// How.
+        outcome: Outcome,
+        /// Messages settled well.
+        committed: u64,
+        /// Messages that failed.
+        failed: u64,
+        /// When.
+        time: Timestamp,
+    },
+    /// A queue is held for another reason than before, or no longer.
+    Held {
+        /// Which queue.
+        queue: QueueName,
+        /// The code of the reason; `None` when it fires.
+        reason: Option<&'static str>,
+        /// When.
+        time: Timestamp,
+    },
+    /// A message was parked: an operator must act.
+    Parked {
+        /// On which queue.
+        queue: QueueName,
+        /// Which message.
+        message: MessageId,
+        /// When.
+        time: Timestamp,
+    },
+    /// A plugin changed.
+    Plugin {
+        /// Which.
+        name: String,
+        /// Its state.
+        state: &'static str,
+        /// Why, when quarantined.
+        reason: Option<String>,
+        /// When.
+        time: Timestamp,
+    },
+    /// A definition changed.
+    Defined {
+        /// `queue` or `process`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// When.
+        time: Timestamp,
+    },
+    /// The store stopped writing, or writes again.
+    Store {
+        /// `ok`, `full`, `sync-failed`, `closed`.
+        state: &'static str,
+        /// When.
+        time: Timestamp,
+    },
+}
+
+/// The word for a store's state.
+#[must_use]
+pub fn store_word(why: Option<oncue_store::StopReason>) -> &'static str {
+    match why {
+        None => "ok",
+        Some(oncue_store::StopReason::Full) => "full",
+        Some(oncue_store::StopReason::SyncFailed) => "sync-failed",
+        Some(oncue_store::StopReason::Closed) => "closed",
+    }
+}

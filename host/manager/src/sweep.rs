@@ -1,0 +1,102 @@
+//! The backstop: every queue is asked once a period, in a random order, whatever was or was not heard of it.
+
+use oncue_core::backout::{self, Case, Culprit};
+use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::{Settle, Unit};
+use oncue_store::{Browse, MessageState};
+
+use crate::main_loop::Manager;
+
+/// Messages looked at for parked ones, per queue and sweep.
+const PARKED_LOOK: usize = 1000;
+
+impl Manager {
+    /// Takes every queue's gathered change and has it asked; tries parked messages again.
+    pub(crate) fn sweep(&mut self, now: Timestamp) {
+        self.next_sweep = now.after(self.sweep_period);
+        let mut names = self.queues.names();
+        self.random.shuffle(&mut names);
+        for name in names {
+            let Some(cell) = self.shared.cell(&name) else {
+                continue;
+            };
+            self.absorb(&cell, now);
+            if self
+                .queues
+                .get(&name)
+                .is_some_and(|entry| entry.counts.parked > 0)
+            {
+                self.retry_parked(&name, now);
+            }
+        }
+    }
+
+    /// Moves parked messages to where they belong, if something can take them now.
+    fn retry_parked(&mut self, queue: &oncue_core::names::QueueName, now: Timestamp) {
+        let Some(cell) = self.shared.cell(queue) else {
+            return;
+        };
+        let room = crate::dead_letters::room(&self.shared, &cell.attributes.load());
+        if self.host.store_stopped || !(room.backout_queue || room.dead_letter_queue) {
+            return;
+        }
+        let browse = Browse {
+            queue: queue.clone(),
+            cursor: None,
+            max: PARKED_LOOK,
+            now,
+            ready_only: false,
+        };
+        let Ok(page) = self.shared.store.browse(&browse) else {
+            return;
+        };
+        let owner = self.shared.new_owner();
+        let mut settles = Vec::new();
+        let parked = page
+            .messages
+            .iter()
+            .filter(|b| b.state == MessageState::Parked);
+        for browsed in parked {
+            let id = browsed.message.header.id;
+            let taken = self.shared.store.take_any(owner, queue, id);
+            let Ok(Some(message)) = taken else { continue };
+            let attributes = cell.attributes.load();
+            let case = Case {
+                queue,
+                attributes: &attributes,
+                attempts: message.attempts,
+                culprit: &Culprit::default(),
+                room,
+                now,
+                random: 0,
+            };
+            let sequence = id.sequence;
+            match backout::from_parked(&case) {
+                Some(disposition) => {
+                    settles.push(Settle {
+                        queue: queue.clone(),
+                        sequence,
+                        disposition,
+                    });
+                }
+                None => self
+                    .shared
+                    .store
+                    .release(owner, &[(queue.clone(), sequence)]),
+            }
+        }
+        if settles.is_empty() {
+            return;
+        }
+        let places = settles
+            .iter()
+            .map(|s| (s.queue.clone(), s.sequence))
+            .collect();
+        let unit = Unit {
+            owner: Some(owner),
+            settles,
+            ..Unit::default()
+        };
+        self.submit(unit, Some((owner, places)));
+    }
+}

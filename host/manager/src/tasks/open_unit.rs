@@ -1,0 +1,206 @@
+//! The unit of work of one task while it is open: what was taken, put, read and written, with savepoints.
+//!
+//! Pure bookkeeping under the session's lock; it talks to no store. [`super::settle`] turns it into a commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oncue_core::message::{MessageId, Sequence};
+use oncue_core::names::QueueName;
+use oncue_core::unit_of_work::{
+    Disposition, OwnerId, Put, Revision, Settle, StateRead, StateWrite, Unit,
+};
+
+use super::Delivered;
+
+/// A taken message, and what was decided about it.
+#[derive(Clone, Debug)]
+pub struct TakenMessage {
+    /// The message.
+    pub delivered: Arc<Delivered>,
+    /// What becomes of it; `None` while undecided.
+    pub disposition: Option<Disposition>,
+    /// Its slot in the in-hand file.
+    pub in_hand: Option<u32>,
+    /// It answers a request of this unit.
+    pub is_reply: bool,
+}
+
+impl TakenMessage {
+    /// Where it is, for a release.
+    #[must_use]
+    pub fn place(&self) -> (QueueName, Sequence) {
+        (
+            self.delivered.queue.clone(),
+            self.delivered.message.header.id.sequence,
+        )
+    }
+}
+
+/// An open unit of work.
+#[derive(Debug)]
+pub struct OpenUnit {
+    /// Who holds the messages.
+    pub owner: OwnerId,
+    /// Messages taken, in order.
+    pub taken: Vec<TakenMessage>,
+    /// Puts, in order.
+    pub puts: Vec<Put>,
+    /// Bytes of those puts' bodies.
+    pub put_bytes: u64,
+    /// Revisions seen, by state key.
+    pub reads: BTreeMap<String, Option<Revision>>,
+    /// Values written, by state key; `None` deletes.
+    pub writes: BTreeMap<String, Option<Bytes>>,
+    /// Hop count of a put: the highest hop got since the savepoint, plus one.
+    pub hop: u8,
+    /// The message that the handler works on: delivered to the call, or got last (trigger style).
+    pub input: Option<MessageId>,
+    /// Requests made since that message was in hand.
+    pub requests: u32,
+}
+
+/// A point to go back to: everything after it can be undone alone.
+#[derive(Clone, Debug)]
+pub struct Savepoint {
+    taken: usize,
+    puts: usize,
+    put_bytes: u64,
+    writes: BTreeMap<String, Option<Bytes>>,
+}
+
+impl OpenUnit {
+    /// An empty unit.
+    #[must_use]
+    pub fn new(owner: OwnerId) -> Self {
+        Self {
+            owner,
+            taken: Vec::new(),
+            puts: Vec::new(),
+            put_bytes: 0,
+            reads: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            hop: 0,
+            input: None,
+            requests: 0,
+        }
+    }
+
+    /// True when a commit would do nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.puts.is_empty() && self.writes.is_empty()
+    }
+
+    /// Marks the present point.
+    #[must_use]
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            taken: self.taken.len(),
+            puts: self.puts.len(),
+            put_bytes: self.put_bytes,
+            writes: self.writes.clone(),
+        }
+    }
+
+    /// Undoes puts, writes and takes since `savepoint`; answers the messages taken since, for release. Reads stay:
+    /// what was done before may rest on them.
+    #[must_use]
+    pub fn roll_back(&mut self, savepoint: &Savepoint) -> Vec<TakenMessage> {
+        self.puts.truncate(savepoint.puts);
+        self.put_bytes = savepoint.put_bytes;
+        self.writes.clone_from(&savepoint.writes);
+        self.taken.split_off(savepoint.taken.min(self.taken.len()))
+    }
+
+    /// How many messages were taken at `savepoint`.
+    #[must_use]
+    pub fn savepoint_taken(&self, savepoint: &Savepoint) -> usize {
+        savepoint.taken
+    }
+
+    /// Notes that a message was got.
+    pub fn got(&mut self, delivered: Arc<Delivered>, in_hand: Option<u32>) {
+        self.hop = self.hop.max(delivered.message.header.hop_count);
+        self.taken.push(TakenMessage {
+            delivered,
+            disposition: None,
+            in_hand,
+            is_reply: false,
+        });
+    }
+
+    /// Notes the answer to a request.
+    pub fn got_reply(&mut self, delivered: Arc<Delivered>) {
+        self.got(delivered, None);
+        if let Some(taken) = self.taken.last_mut() {
+            taken.is_reply = true;
+        }
+    }
+
+    /// Decides about one message; `None` gives it back as it was.
+    pub fn decide(&mut self, delivered: &Delivered, disposition: Option<Disposition>) {
+        let id = delivered.message.header.id;
+        if let Some(taken) = self
+            .taken
+            .iter_mut()
+            .find(|taken| taken.delivered.message.header.id == id)
+        {
+            taken.disposition = disposition;
+        }
+    }
+
+    /// Decides about every message that has no decision yet.
+    pub fn settle_rest(&mut self, disposition: &Disposition) {
+        for taken in &mut self.taken {
+            taken.disposition.get_or_insert_with(|| disposition.clone());
+        }
+    }
+
+    /// The unit as a commit asks for it, and the messages that have no decision: they are to be released.
+    #[must_use]
+    pub fn to_commit(&self, namespace: &str) -> (Unit, Vec<(QueueName, Sequence)>) {
+        let mut settles = Vec::with_capacity(self.taken.len());
+        let mut released = Vec::new();
+        for taken in &self.taken {
+            let (queue, sequence) = taken.place();
+            match &taken.disposition {
+                Some(disposition) => settles.push(Settle {
+                    queue,
+                    sequence,
+                    disposition: disposition.clone(),
+                }),
+                None => released.push((queue, sequence)),
+            }
+        }
+        let namespace = || namespace.to_owned();
+        let unit = Unit {
+            owner: Some(self.owner),
+            settles,
+            puts: self.puts.clone(),
+            reads: self
+                .reads
+                .iter()
+                .map(|(key, revision)| StateRead {
+                    namespace: namespace(),
+                    key: key.clone(),
+                    revision: *revision,
+                })
+                .collect(),
+            writes: self
+                .writes
+                .iter()
+                .map(|(key, value)| StateWrite {
+                    namespace: namespace(),
+                    key: key.clone(),
+                    value: value.clone(),
+                })
+                .collect(),
+            records: Vec::new(),
+            task: None,
+            key_taken_is_conflict: true,
+        };
+        (unit, released)
+    }
+}

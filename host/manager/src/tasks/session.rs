@@ -1,0 +1,640 @@
+//! A running task as its host sees it: the open unit of work, gets and puts on the guest's behalf, and the end.
+//!
+//! Everything a handler does goes through here and into one unit of work, which [`super::settle`] commits or
+//! undoes. Grants are checked here: a sandbox that translates calls faithfully cannot give a guest more.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use oncue_core::definition::QueueAttributes;
+use oncue_core::message::{DeadLetter, DeadLetterReason, Header, Message, MessageId};
+use oncue_core::names::QueueName;
+use oncue_core::outcome::Outcome;
+use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::{IdempotencyKey, Put};
+use oncue_store::{Browse, Page, Select, Take};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedRwLockWriteGuard};
+
+use super::open_unit::OpenUnit;
+use super::port::{GetOptions, Got, MAX_WAIT, PortError, PutRequest};
+use super::record::{Progress, TaskEnd};
+use super::{CallStyle, Delivered, Refusal, TaskCost, TaskSpec};
+use crate::event::Event;
+use crate::idempotency::body_digest;
+use crate::shared::{Phase, QueueCell, Shared};
+
+/// Bytes of puts that one unit may hold, beside its count (`max-puts`): they wait in memory until the commit.
+pub const MAX_UNIT_BYTES: u64 = 256 << 20;
+
+/// Messages of one browse page for a guest.
+pub const MAX_BROWSE: u32 = 100;
+
+/// Different refusals kept in one task record.
+const MAX_REFUSALS: usize = 32;
+
+/// A running task. Shared between its host and the manager; the unit of work inside belongs to the one task.
+pub struct TaskSession {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) spec: TaskSpec,
+    pub(crate) cell: Arc<QueueCell>,
+    pub(crate) unit: Mutex<OpenUnit>,
+    pub(crate) progress: Mutex<Progress>,
+    pub(crate) started: Timestamp,
+    /// Set by the manager: end at the next unit boundary.
+    boundary_stop: AtomicBool,
+    boundary: Notify,
+    first_answered: AtomicBool,
+    /// Messages settled by this task, for the quantum.
+    pub(crate) served: AtomicU32,
+    /// Fuel burnt so far, for fairness.
+    pub(crate) fuel: AtomicU64,
+    /// Held while this task's unit runs alone in its namespace.
+    pub(crate) alone: Mutex<Option<OwnedRwLockWriteGuard<()>>>,
+    /// Requests made with no message in hand: their ordinals, over all units of the task.
+    pub(crate) requests: AtomicU32,
+    /// Set by the manager: the queue that a request waits for cannot start beside this task.
+    giving_way: AtomicBool,
+    refusals: Mutex<BTreeMap<String, u64>>,
+    finished: AtomicBool,
+}
+
+impl std::fmt::Debug for TaskSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskSession")
+            .field("task", &self.spec.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Messages after which a task gives way to queues that are held for want of resources.
+pub const QUANTUM_MESSAGES: u32 = 256;
+
+/// Milliseconds after which it does.
+pub const QUANTUM_MILLIS: u64 = 100;
+
+impl TaskSession {
+    /// A session for a task that is about to start.
+    #[must_use]
+    pub fn new(shared: Arc<Shared>, cell: Arc<QueueCell>, spec: TaskSpec) -> Arc<Self> {
+        let owner = shared.new_owner();
+        let started = shared.now();
+        Arc::new(Self {
+            unit: Mutex::new(OpenUnit::new(owner)),
+            progress: Mutex::new(Progress::default()),
+            shared,
+            spec,
+            cell,
+            started,
+            boundary_stop: AtomicBool::new(false),
+            boundary: Notify::new(),
+            first_answered: AtomicBool::new(false),
+            served: AtomicU32::new(0),
+            fuel: AtomicU64::new(0),
+            alone: Mutex::new(None),
+            requests: AtomicU32::new(0),
+            giving_way: AtomicBool::new(false),
+            refusals: Mutex::new(BTreeMap::new()),
+            finished: AtomicBool::new(false),
+        })
+    }
+
+    /// What is run.
+    #[must_use]
+    pub fn spec(&self) -> &TaskSpec {
+        &self.spec
+    }
+
+    /// Whose state the task reads and writes.
+    #[must_use]
+    pub(crate) fn namespace(&self) -> &str {
+        self.spec.component.plugin.as_str()
+    }
+
+    /// Asks the task to end at its next unit boundary, and wakes a get that waits to begin one.
+    pub fn stop_at_boundary(&self) {
+        self.boundary_stop.store(true, Ordering::SeqCst);
+        self.boundary.notify_waiters();
+    }
+
+    /// Has a get that waits look again whether the task should end: the quantum may be spent.
+    pub(crate) fn look_again(&self) {
+        self.boundary.notify_waiters();
+    }
+
+    /// Ends a request that waits: what it waits for cannot start beside this task.
+    pub(crate) fn give_way(&self) {
+        self.giving_way.store(true, Ordering::SeqCst);
+        self.boundary.notify_waiters();
+    }
+
+    /// True when a request of this task was ended so.
+    pub(crate) fn is_giving_way(&self) -> bool {
+        self.giving_way.load(Ordering::SeqCst)
+    }
+
+    /// Woken by [`Self::stop_at_boundary`], [`Self::look_again`] and [`Self::give_way`].
+    pub(crate) fn boundary(&self) -> &Notify {
+        &self.boundary
+    }
+
+    /// True when no further unit should begin: the manager asked, the host is stopping, the task deadline is over,
+    /// or the quantum is spent while another queue is held for want of resources.
+    #[must_use]
+    pub fn should_end(&self) -> bool {
+        if self.boundary_stop.load(Ordering::SeqCst) || self.shared.phase() != Phase::Running {
+            return true;
+        }
+        let ran = self.shared.now().since(self.started);
+        if ran >= self.spec.attributes.task_deadline {
+            return true;
+        }
+        let spent =
+            self.served.load(Ordering::Relaxed) >= QUANTUM_MESSAGES || ran >= QUANTUM_MILLIS;
+        spent && self.shared.starved.load(Ordering::Relaxed)
+    }
+
+    /// True when the host cuts running tasks off now.
+    #[must_use]
+    pub fn stop_requested(&self) -> bool {
+        self.shared.phase() == Phase::Cancelling
+    }
+
+    /// Resolves when the host cuts running tasks off: the guest is ended, nothing is charged.
+    pub async fn stopped(&self) {
+        self.shared.reached(Phase::Cancelling).await;
+    }
+
+    /// Notes that something was asked for without a grant.
+    pub fn refused(&self, what: &str) {
+        let mut refusals = self.refusals.lock();
+        if refusals.len() < MAX_REFUSALS || refusals.contains_key(what) {
+            *refusals.entry(what.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn granted(
+        &self,
+        verb: &str,
+        granted: bool,
+        queue: &QueueName,
+    ) -> Result<Arc<QueueCell>, PortError> {
+        if !granted {
+            self.refused(&format!("{verb} {queue}"));
+            return Err(PortError::NotGranted(format!(
+                "process \"{}\" has no grant to {verb} queue \"{queue}\"; add it to grants.{verb} \
+                 [not-granted]",
+                self.spec.process
+            )));
+        }
+        self.shared.cell(queue).ok_or_else(|| {
+            PortError::UnknownQueue(format!(
+                "queue \"{queue}\" is not defined; define it first [unknown-queue]"
+            ))
+        })
+    }
+
+    /// Puts need a grant, to the task's own queue too. Only the manager's own reply queue is open while a message
+    /// that wants its answer there is in hand.
+    pub(crate) fn may_put(&self, queue: &QueueName) -> Result<Arc<QueueCell>, PortError> {
+        let answers = || {
+            let unit = self.unit.lock();
+            let mut headers = unit.taken.iter().map(|t| &t.delivered.message.header);
+            *queue == QueueName::replies()
+                && headers.any(|header| header.reply_to.as_ref() == Some(queue))
+        };
+        let granted = self.spec.attributes.grants.may_put(queue) || answers();
+        self.granted("put", granted, queue)
+    }
+
+    fn may_browse(&self, queue: &QueueName) -> bool {
+        *queue == self.spec.queue || self.spec.attributes.grants.may_browse(queue)
+    }
+
+    /// Gets a message under syncpoint.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub async fn get(&self, options: GetOptions) -> Result<Got, PortError> {
+        let queue = options
+            .queue
+            .clone()
+            .unwrap_or_else(|| self.spec.queue.clone());
+        let granted = queue == self.spec.queue || self.spec.attributes.grants.may_get(&queue);
+        let cell = self.granted("get", granted, &queue)?;
+        if self.spec.component.style == CallStyle::Trigger && self.unit.lock().taken.is_empty() {
+            let conflicts = self.cell.conflicts.load(Ordering::Relaxed);
+            self.run_alone_after(conflicts).await;
+        }
+        let wait = options.wait.unwrap_or(0).min(MAX_WAIT);
+        let limit = std::time::Duration::from_millis(wait);
+        let answer = if wait == 0 {
+            self.try_get(&cell, &options)
+        } else {
+            tokio::time::timeout(limit, self.get_waiting(&cell, &options))
+                .await
+                .unwrap_or(Ok(Got::Empty))
+        };
+        self.first_get_answered();
+        answer
+    }
+
+    async fn get_waiting(
+        &self,
+        cell: &Arc<QueueCell>,
+        options: &GetOptions,
+    ) -> Result<Got, PortError> {
+        loop {
+            let mut arrival = std::pin::pin!(cell.arrivals.notified());
+            let mut boundary = std::pin::pin!(self.boundary.notified());
+            let mut stop = std::pin::pin!(self.shared.stop.notified());
+            arrival.as_mut().enable();
+            boundary.as_mut().enable();
+            stop.as_mut().enable();
+            match self.try_get(cell, options)? {
+                Got::Empty => {}
+                answer => return Ok(answer),
+            }
+            tokio::select! {
+                () = arrival => {}
+                () = boundary => {}
+                () = stop => {}
+            }
+        }
+    }
+
+    fn try_get(&self, cell: &Arc<QueueCell>, options: &GetOptions) -> Result<Got, PortError> {
+        if self.stop_requested() {
+            return Err(PortError::Stopping);
+        }
+        let mut unit = self.unit.lock();
+        if unit.taken.is_empty() && self.should_end() {
+            return Ok(Got::Stop);
+        }
+        let bound = self
+            .cell
+            .unit_limit
+            .lock()
+            .messages(self.spec.attributes.max_unit);
+        if unit.taken.len() >= bound as usize {
+            return Ok(Got::Stop);
+        }
+        if !cell.attributes.load().get {
+            return Err(PortError::Other(format!(
+                "get is disabled for queue \"{}\" [get-disabled]",
+                cell.name
+            )));
+        }
+        let select = match (&options.id, &options.correlation_id) {
+            (Some(id), _) => Select::Id(*id),
+            (None, Some(correlation)) => Select::Correlation(correlation.clone()),
+            (None, None) => Select::Next,
+        };
+        let mut taken = self.take(unit.owner, cell, select, 1)?;
+        let Some(message) = taken.pop() else {
+            return Ok(Got::Empty);
+        };
+        let delivered = self.deliver(cell, message);
+        let slot = self
+            .shared
+            .in_hand
+            .mark(&cell.name, delivered.message.header.id);
+        unit.got(Arc::clone(&delivered), slot);
+        if self.spec.component.style == CallStyle::Trigger {
+            unit.input = Some(delivered.message.header.id);
+            unit.requests = 0;
+        }
+        Ok(Got::Message(delivered))
+    }
+
+    pub(crate) fn take(
+        &self,
+        owner: oncue_core::unit_of_work::OwnerId,
+        cell: &QueueCell,
+        select: Select,
+        max: usize,
+    ) -> Result<Vec<Message>, PortError> {
+        let take = Take {
+            queue: cell.name.clone(),
+            owner,
+            select,
+            max,
+            fifo: cell.attributes.load().delivery == oncue_core::definition::Delivery::Fifo,
+            skip_suspects: false,
+            now: self.shared.now(),
+        };
+        self.shared
+            .store
+            .take(&take)
+            .map_err(|error| PortError::Other(error.to_string()))
+    }
+
+    pub(crate) fn deliver(&self, cell: &QueueCell, message: Message) -> Arc<Delivered> {
+        let threshold = cell.attributes.load().backout_threshold;
+        let mut progress = self.progress.lock();
+        let fresh = progress.seen(message.header.id);
+        Arc::new(Delivered {
+            queue: cell.name.clone(),
+            attempts_left: threshold
+                .saturating_sub(message.attempts.backout_count)
+                .max(1),
+            message,
+            fresh,
+        })
+    }
+
+    pub(crate) fn first_get_answered(&self) {
+        if !self.first_answered.swap(true, Ordering::SeqCst) {
+            self.shared.inbox.push(Event::FirstGet(self.spec.id));
+        }
+    }
+
+    /// Puts a message as part of the unit of work; answers its id. It becomes visible with the commit.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn put(&self, request: PutRequest) -> Result<MessageId, PortError> {
+        let cell = self.may_put(&request.queue)?;
+        if self.stop_requested() {
+            return Err(PortError::Stopping);
+        }
+        let mut unit = self.unit.lock();
+        let (max, size) = (self.spec.attributes.max_puts, request.body.len() as u64);
+        if unit.puts.len() >= max as usize {
+            return Err(PortError::OutputLimit(format!(
+                "the unit of work already has {max} puts of {max}; raise max-puts or commit \
+                 earlier [output-limit]"
+            )));
+        }
+        let attributes = cell.attributes.load();
+        takes(&cell, &attributes, size)?;
+        if unit.put_bytes + size > MAX_UNIT_BYTES {
+            return Err(PortError::OutputLimit(format!(
+                "the unit of work would hold {} bytes of puts of {MAX_UNIT_BYTES}; commit earlier \
+                 [output-limit]",
+                unit.put_bytes + size
+            )));
+        }
+        let own = unit
+            .puts
+            .iter()
+            .filter(|put| put.queue == cell.name)
+            .count() as u64;
+        let depth = cell.depth() + own;
+        if depth >= attributes.max_depth {
+            return Err(PortError::Full(format!(
+                "queue \"{}\" is full (depth {depth} of {}); raise max-depth or drain it \
+                 [queue-full]",
+                cell.name, attributes.max_depth
+            )));
+        }
+        let put = self.build_put(&unit, &cell, &attributes, request)?;
+        if let Some(known) = self.known_key(&unit, &put)? {
+            return Ok(known);
+        }
+        let id = put.header.id;
+        unit.put_bytes += size;
+        unit.puts.push(put);
+        Ok(id)
+    }
+
+    pub(crate) fn build_put(
+        &self,
+        unit: &OpenUnit,
+        cell: &QueueCell,
+        attributes: &QueueAttributes,
+        request: PutRequest,
+    ) -> Result<Put, PortError> {
+        let putter = format!("process/{}", self.spec.process);
+        let now = self.shared.now();
+        let id = self.shared.store.next_id();
+        let hop = unit.hop.saturating_add(1);
+        let mut put = crate::put::build(request, attributes, now, id, Some(putter))
+            .map_err(|error| PortError::Other(error.message))?;
+        put.header.hop_count = hop;
+        if hop > attributes.hop_limit {
+            put.dead_letter = Some(Box::new(self.hop_limit_record(cell, &put.header, now)));
+            put.queue = QueueName::dead_letter();
+            put.key = None;
+            put.due = None;
+        }
+        Ok(put)
+    }
+
+    fn hop_limit_record(&self, cell: &QueueCell, header: &Header, now: Timestamp) -> DeadLetter {
+        let limit = cell.attributes.load().hop_limit;
+        DeadLetter {
+            reason: DeadLetterReason::HopLimit,
+            queue: cell.name.clone(),
+            process: Some(self.spec.process.to_string()),
+            digest: Some(self.spec.component.digest.clone()),
+            attempts: 0,
+            detail: format!(
+                "hop {} of {limit}: a handler's puts came back to a handler too often",
+                header.hop_count
+            ),
+            backtrace: None,
+            log_tail: None,
+            task: Some(self.spec.id.to_string()),
+            time: now,
+        }
+    }
+
+    /// What a put's idempotency key already stands for, in this unit or in the store.
+    fn known_key(&self, unit: &OpenUnit, put: &Put) -> Result<Option<MessageId>, PortError> {
+        let Some(key) = &put.key else { return Ok(None) };
+        let same = |digest: &Option<[u8; 32]>, id: MessageId| {
+            if *digest == key.body_digest {
+                return Ok(Some(id));
+            }
+            Err(PortError::Other(format!(
+                "idempotency key \"{}\" was used in queue \"{}\" for another message; use a new \
+                 key [duplicate-key]",
+                key.key, put.queue
+            )))
+        };
+        let earlier = unit.puts.iter().find(|other| {
+            other.queue == put.queue && other.key.as_ref().is_some_and(|k| k.key == key.key)
+        });
+        if let Some(other) = earlier {
+            let digest = other.key.as_ref().and_then(|k| k.body_digest);
+            return same(&digest, other.header.id);
+        }
+        let known = self
+            .shared
+            .store
+            .key(&put.queue, &key.key, self.shared.now())
+            .map_err(|error| PortError::Other(error.to_string()))?;
+        known.map_or(Ok(None), |known| same(&known.body_digest, known.id))
+    }
+
+    /// Puts a copy of a message to another queue, properties and all; the body never enters the guest.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn forward(&self, message: &Delivered, queue: &QueueName) -> Result<MessageId, PortError> {
+        let header = &message.message.header;
+        let body = self.read_body(message, 0, header.size)?;
+        let now = self.shared.now();
+        let options = super::port::PutOptions {
+            correlation_id: header.correlation_id.clone(),
+            reply_to: header.reply_to.clone(),
+            group: header.group.clone(),
+            group_sequence: header.group_sequence,
+            priority: Some(header.priority),
+            persistent: Some(header.persistent),
+            content_type: header.content_type.clone(),
+            properties: header.properties.clone(),
+            delay: None,
+            expiry: header.expires.map(|at| at.since(now)),
+            idempotency_key: None,
+        };
+        self.put(PutRequest {
+            queue: queue.clone(),
+            body,
+            options,
+        })
+    }
+
+    /// Looks at committed messages.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn browse(
+        &self,
+        queue: &QueueName,
+        cursor: Option<String>,
+        max: u32,
+    ) -> Result<Page, PortError> {
+        self.granted("browse", self.may_browse(queue), queue)?;
+        let browse = Browse {
+            queue: queue.clone(),
+            cursor,
+            max: max.min(MAX_BROWSE) as usize,
+            now: self.shared.now(),
+            ready_only: true,
+        };
+        self.shared
+            .store
+            .browse(&browse)
+            .map_err(|error| PortError::Other(error.to_string()))
+    }
+
+    /// Committed messages on a queue.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn depth(&self, queue: &QueueName) -> Result<u64, PortError> {
+        let grants = &self.spec.attributes.grants;
+        let named = self.may_browse(queue) || grants.may_get(queue) || grants.may_put(queue);
+        Ok(self.granted("browse", named, queue)?.depth())
+    }
+
+    /// Reads a part of a body; less at its end.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn read_body(
+        &self,
+        message: &Delivered,
+        offset: u64,
+        length: u64,
+    ) -> Result<Bytes, PortError> {
+        self.shared
+            .store
+            .read_body(&message.message.body, offset, length)
+            .map_err(|error| PortError::Other(error.to_string()))
+    }
+
+    /// The task has ended. Called once, last; what is still open is undone, uncharged.
+    pub fn finish(&self, mut cost: TaskCost) {
+        if self.finished.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.release_all();
+        cost.refused = self
+            .refusals
+            .lock()
+            .iter()
+            .map(|(what, times)| Refusal {
+                what: what.clone(),
+                times: *times,
+            })
+            .collect();
+        let progress = std::mem::take(&mut *self.progress.lock());
+        let end = TaskEnd::new(&self.spec, self.started, self.shared.now(), progress, cost);
+        self.shared.inbox.push(Event::TaskEnded(Box::new(end)));
+    }
+
+    /// The host could not start the task: there is no end to tell of.
+    pub(crate) fn abandon(&self) {
+        self.finished.store(true, Ordering::SeqCst);
+    }
+
+    /// Gives everything back that is still in hand, uncharged, and empties the unit.
+    pub(crate) fn release_all(&self) {
+        let mut unit = self.unit.lock();
+        let owner = unit.owner;
+        let unit = std::mem::replace(&mut *unit, OpenUnit::new(self.shared.new_owner()));
+        *self.alone.lock() = None;
+        for taken in &unit.taken {
+            self.shared.in_hand.clear(taken.in_hand);
+        }
+        let places: Vec<_> = unit.taken.iter().map(|taken| taken.place()).collect();
+        if !places.is_empty() {
+            self.shared.store.release(owner, &places);
+        }
+    }
+}
+
+impl Drop for TaskSession {
+    fn drop(&mut self) {
+        if !self.finished.load(Ordering::SeqCst) {
+            // The host lost the task (a panic, a worker's end): its unit is undone and the manager is told.
+            self.progress.lock().fail(
+                None,
+                Outcome::StartFailed,
+                "the host lost the task".to_owned(),
+                None,
+            );
+            self.finish(TaskCost::default());
+        }
+    }
+}
+
+/// Whether a queue takes a body of that size.
+pub(crate) fn takes(
+    cell: &QueueCell,
+    attributes: &QueueAttributes,
+    size: u64,
+) -> Result<(), PortError> {
+    if !attributes.put {
+        return Err(PortError::Other(format!(
+            "put is disabled for queue \"{}\"; enable it [put-disabled]",
+            cell.name
+        )));
+    }
+    if size > attributes.max_message_length {
+        return Err(PortError::TooLarge(format!(
+            "the body has {size} bytes, queue \"{}\" takes {}; raise max-message-length \
+             [too-large]",
+            cell.name, attributes.max_message_length
+        )));
+    }
+    Ok(())
+}
+
+/// An idempotency key for a put, from what the putter gave.
+pub(crate) fn key_for(request: &PutRequest, window: u64, now: Timestamp) -> Option<IdempotencyKey> {
+    request
+        .options
+        .idempotency_key
+        .as_ref()
+        .map(|key| IdempotencyKey {
+            key: key.clone(),
+            body_digest: Some(body_digest(request)),
+            until: now.after(window),
+        })
+}

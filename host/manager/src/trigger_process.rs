@@ -1,0 +1,213 @@
+//! Steps 10 to 66 for one queue: the shell around core's [`trigger::run`]. It gives the facts, makes the session,
+//! has the task started, and writes down what must be durable.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oncue_core::admission::Refusal;
+use oncue_core::definition::TriggerType;
+use oncue_core::names::{PluginName, ProcessName, QueueName};
+use oncue_core::time::Timestamp;
+use oncue_core::trigger::process::{Ask, End, Start};
+use oncue_core::trigger::{self, Step, TaskId};
+use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
+
+use crate::main_loop::{Manager, Running};
+use crate::status::HostEvent;
+use crate::tasks::record::{Progress, TaskRecord};
+use crate::tasks::{ComponentVersion, TaskSession, TaskSpec};
+
+impl Manager {
+    /// Asks the rule for one queue and performs the trigger process if it fires.
+    pub(crate) fn ask(&mut self, queue: &QueueName, now: Timestamp) {
+        let Some(cell) = self.shared.cell(queue) else {
+            return;
+        };
+        let Some(entry) = self.queues.get_mut(queue) else {
+            return;
+        };
+        self.asked += 1;
+        if entry.attributes.trigger == TriggerType::Depth
+            && entry.attributes.trigger_max_wait.is_some()
+        {
+            let priority = entry.attributes.trigger_priority;
+            entry.oldest_counted = self.shared.store.oldest(queue, priority);
+        }
+        let counts = &entry.counts;
+        let waits = counts.delayed + counts.retrying + counts.deferred + counts.leased > 0;
+        entry.next_due = if waits {
+            self.shared.store.next_due()
+        } else {
+            None
+        };
+        if let Some(headroom) = &self.headroom {
+            self.ledger.set_headroom(headroom());
+        }
+        let Self {
+            shared,
+            task_host,
+            processes,
+            plugins,
+            ledger,
+            host,
+            next_task,
+            ..
+        } = self;
+        let ask = Ask {
+            host,
+            processes,
+            now,
+            task: *next_task,
+        };
+        let queue_attributes = Arc::clone(&entry.attributes);
+        let mut begun: Option<(Arc<TaskSession>, TaskRecord)> = None;
+        let report = trigger::run(entry, ledger, &ask, |start: &Start<'_>| {
+            let spec = TaskSpec {
+                id: start.task,
+                queue: queue.clone(),
+                queue_attributes,
+                process: start.message.process.clone(),
+                attributes: Arc::clone(&start.process.attributes),
+                component: version_of(plugins, start)?,
+                trigger: start.message.clone(),
+            };
+            let record = Progress::default().record(&spec, now);
+            let session = TaskSession::new(Arc::clone(shared), cell, spec);
+            begun = Some((Arc::clone(&session), record));
+            task_host.start(session).map_err(|error| error.to_string())
+        });
+        let steps = report.trace.numbers();
+        if steps.contains(&Step::S58.number()) {
+            // Used up, whether or not a task came of it: an id never means two starts.
+            self.next_task = TaskId(self.next_task.0 + 1);
+        }
+        if let (End::Held { .. }, Some((session, _))) = (&report.end, &begun) {
+            session.abandon();
+        }
+        tracing::debug!(%queue, ?steps, "asked");
+        self.write_control(queue);
+        self.after_asking(queue, report.end, steps, begun, now);
+    }
+
+    fn after_asking(
+        &mut self,
+        queue: &QueueName,
+        end: End,
+        steps: Vec<u8>,
+        begun: Option<(Arc<TaskSession>, TaskRecord)>,
+        now: Timestamp,
+    ) {
+        let acted = steps.contains(&Step::S14.number());
+        let (reason, until) = match end {
+            End::Started { task, grant } => {
+                self.started(queue, task, grant, &steps, begun, now);
+                (None, None)
+            }
+            End::NextQueue { reason, until } => (Some(reason.as_str()), until),
+            End::AlreadyInProcess => (Some("already-in-process"), None),
+            End::InsufficientResources(refusal) => {
+                let reason = oncue_core::trigger::HoldReason::from(refusal);
+                tracing::debug!(%queue, %reason, "insufficient resources");
+                if !matches!(refusal, Refusal::Headroom { .. }) {
+                    self.make_way(queue);
+                }
+                (Some(reason.as_str()), Some(now.after(self.sweep_period)))
+            }
+            End::Held {
+                reason, retry_at, ..
+            } => {
+                tracing::info!(%queue, %reason, "a start is held");
+                (Some(reason.as_str()), Some(retry_at))
+            }
+        };
+        let note = self.notes.entry(queue.clone()).or_default();
+        if acted {
+            note.trace = steps;
+        }
+        if note.reason != reason {
+            note.reason = reason;
+            self.shared.tell(HostEvent::Held {
+                queue: queue.clone(),
+                reason,
+                time: now,
+            });
+        }
+        if let Some(at) = until {
+            self.set_timer(queue, at);
+        }
+    }
+
+    fn started(
+        &mut self,
+        queue: &QueueName,
+        task: TaskId,
+        grant: oncue_core::admission::Grant,
+        steps: &[u8],
+        begun: Option<(Arc<TaskSession>, TaskRecord)>,
+        now: Timestamp,
+    ) {
+        let Some((session, mut record)) = begun else {
+            self.ledger.give_back(grant);
+            return;
+        };
+        self.triggers += 1;
+        record.steps = steps.to_vec();
+        record.start_latency = self.shared.now().since(now);
+        self.shared.tell(HostEvent::TaskStarted {
+            task,
+            queue: queue.clone(),
+            process: record.process.clone(),
+            steps: steps.to_vec(),
+            time: now,
+        });
+        let process: ProcessName = record.process.clone();
+        let session = Arc::downgrade(&session);
+        let running = Running {
+            queue: queue.clone(),
+            process,
+            grant,
+            session,
+            record,
+        };
+        self.running.insert(task, running);
+        // A second task may be due where max-tasks allows.
+        self.ready.push(queue);
+    }
+
+    /// Makes a change of trigger control durable. Ordered before every commit of the task that it led to, since
+    /// the store commits in order.
+    pub(crate) fn write_control(&mut self, queue: &QueueName) {
+        let Some(entry) = self.queues.get_mut(queue) else {
+            return;
+        };
+        let Some(record) = entry.gate.take_control_change() else {
+            return;
+        };
+        let value = serde_json::to_vec(&record).map(Bytes::from).ok();
+        let change = RecordChange {
+            kind: RecordKind::Control,
+            name: queue.to_string(),
+            value,
+        };
+        self.submit(
+            Unit {
+                records: vec![change],
+                ..Unit::default()
+            },
+            None,
+        );
+    }
+}
+
+/// The version that a start runs, with the plugin it belongs to.
+fn version_of(
+    plugins: &std::collections::BTreeMap<PluginName, crate::reload::PluginUpdate>,
+    start: &Start<'_>,
+) -> Result<ComponentVersion, String> {
+    plugins
+        .values()
+        .filter_map(|update| update.state.serving())
+        .find(|version| version.digest == *start.version.digest)
+        .cloned()
+        .ok_or_else(|| format!("no plugin serves component {}", start.version.digest))
+}

@@ -1,0 +1,317 @@
+//! Answers to questions: the loop's state as plain views. Also where a person's `explain` is made.
+
+use std::collections::BTreeMap;
+
+use oncue_core::code::Code;
+use oncue_core::definition::{Layered, Origin, PROCESS_ATTRIBUTES, Patch, QUEUE_ATTRIBUTES};
+use oncue_core::names::{ProcessName, QueueName};
+use oncue_core::process_table::ComponentState;
+use oncue_core::queue_table::QueueEntry;
+use oncue_core::time::Timestamp;
+use oncue_core::trigger::{self, ConditionSource, HoldReason, Verdict};
+
+use crate::command::Command;
+use crate::definitions::unknown_process;
+use crate::error::ApiError;
+use crate::main_loop::Manager;
+use crate::reload::PluginView;
+use crate::shared::Phase;
+use crate::status::{
+    ConditionView, Explanation, LedgerView, ProcessView, QueueView, ResourcesView, StatusView,
+};
+use crate::tasks::record::TaskRecord;
+
+impl Manager {
+    /// Answers a question. An answer that nobody waits for any more is no error.
+    pub(crate) fn answer(&mut self, question: Command, now: Timestamp) {
+        match question {
+            Command::Queues(answer) => {
+                let views = self
+                    .queues
+                    .iter()
+                    .map(|entry| self.view_of(entry, now))
+                    .collect();
+                let _ = answer.send(views);
+            }
+            Command::Queue(name, answer) => {
+                let _ = answer.send(self.queue_view(&name, now));
+            }
+            Command::Processes(answer) => {
+                let views = self
+                    .processes
+                    .iter()
+                    .filter_map(|(name, _)| self.process_view(name).ok());
+                let _ = answer.send(views.collect());
+            }
+            Command::Process(name, answer) => {
+                let _ = answer.send(self.process_view(&name));
+            }
+            Command::Explain(name, answer) => {
+                let _ = answer.send(self.explain(&name, now));
+            }
+            Command::Plugins(answer) => {
+                let _ = answer.send(self.plugins.values().map(PluginView::from).collect());
+            }
+            Command::PluginOne(name, answer) => {
+                let view = self
+                    .plugins
+                    .get(&name)
+                    .map(PluginView::from)
+                    .ok_or_else(|| {
+                        ApiError::new(
+                            Code::UnknownPlugin,
+                            format!("plugin \"{name}\" is not in the plugins directory"),
+                        )
+                    });
+                let _ = answer.send(view);
+            }
+            Command::Running(answer) => {
+                let _ = answer.send(self.running_records());
+            }
+            Command::Status(answer) => {
+                let _ = answer.send(self.status_view(now));
+            }
+            Command::Ledger(answer) => {
+                let _ = answer.send(self.ledger_view());
+            }
+            Command::Quiet(answer) => self.quiet.push(answer),
+            // Orders are done in `definitions`.
+            _ => {}
+        }
+    }
+
+    /// A queue for people.
+    pub(crate) fn queue_view(
+        &self,
+        name: &QueueName,
+        now: Timestamp,
+    ) -> Result<QueueView, ApiError> {
+        let entry = self
+            .queues
+            .get(name)
+            .ok_or_else(|| ApiError::unknown_queue(name))?;
+        Ok(self.view_of(entry, now))
+    }
+
+    fn view_of(&self, entry: &QueueEntry, now: Timestamp) -> QueueView {
+        let facts = entry.facts(&self.host, &self.processes);
+        let verdict = trigger::explain(&facts, now).verdict;
+        let counted = facts.counted();
+        let oldest = self.shared.store.oldest(&entry.name, 0);
+        QueueView {
+            name: entry.name.clone(),
+            depth: u64::try_from(entry.counts.depth()).unwrap_or(0),
+            counted,
+            running: entry.gate.running(),
+            owed: counted.saturating_sub(u64::from(entry.gate.starting())),
+            verdict: word(&verdict),
+            reason: verdict.reason().map(HoldReason::as_str),
+            reason_text: verdict.reason().map(ToString::to_string),
+            control: entry.gate.control().as_str(),
+            start_owed: entry.gate.start_owed(),
+            paused: entry.paused,
+            waiting_inputs: entry.waiting_inputs,
+            oldest_age: oldest.map(|oldest| now.since(oldest)),
+            counts: entry.counts,
+            attributes: (*entry.attributes).clone(),
+            origins: origins(&entry.definition, QUEUE_ATTRIBUTES.iter().map(|a| a.name)),
+        }
+    }
+
+    /// A process definition for people.
+    pub(crate) fn process_view(&self, name: &ProcessName) -> Result<ProcessView, ApiError> {
+        let entry = self
+            .processes
+            .get(name)
+            .ok_or_else(|| unknown_process(name))?;
+        let (component, reason, digest) = match &entry.component {
+            ComponentState::Ready(version) => ("ready", None, Some(version.digest.to_string())),
+            ComponentState::Compiling => ("compiling", None, None),
+            ComponentState::Missing => ("missing", None, None),
+            ComponentState::Quarantined(why) => ("quarantined", Some(why.clone()), None),
+        };
+        let bound = |entry: &&QueueEntry| entry.attributes.process.as_ref() == Some(name);
+        let running = self
+            .running
+            .values()
+            .filter(|running| running.process == *name)
+            .count();
+        Ok(ProcessView {
+            name: name.clone(),
+            component,
+            component_reason: reason,
+            digest,
+            paused: entry.paused,
+            running: u32::try_from(running).unwrap_or(u32::MAX),
+            queues: self
+                .queues
+                .iter()
+                .filter(bound)
+                .map(|entry| entry.name.clone())
+                .collect(),
+            attributes: (*entry.attributes).clone(),
+            origins: origins(&entry.definition, PROCESS_ATTRIBUTES.iter().map(|a| a.name)),
+            warnings: entry
+                .definition
+                .warnings()
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        })
+    }
+
+    fn explain(&self, name: &QueueName, now: Timestamp) -> Result<Explanation, ApiError> {
+        let entry = self
+            .queues
+            .get(name)
+            .ok_or_else(|| ApiError::unknown_queue(name))?;
+        let facts = entry.facts(&self.host, &self.processes);
+        let explained = trigger::explain(&facts, now);
+        let note = self.notes.get(name).cloned().unwrap_or_default();
+        let conditions = explained
+            .conditions
+            .into_iter()
+            .map(|condition| ConditionView {
+                name: condition.name.to_owned(),
+                holds: condition.holds,
+                decides: condition.decides,
+                value: condition.value,
+                source: source(entry, condition.source),
+            });
+        let sentence = match &explained.verdict {
+            Verdict::Fire(cause) => {
+                format!("queue \"{name}\" triggers now ({})", cause.as_str())
+            }
+            Verdict::Hold {
+                reason,
+                until: None,
+            } => format!("queue \"{name}\" is held: {reason}"),
+            Verdict::Hold {
+                reason,
+                until: Some(until),
+            } => {
+                let wait = oncue_core::quantity::format_millis(until.since(now));
+                format!("queue \"{name}\" is held: {reason}; looked at again in {wait}")
+            }
+        };
+        Ok(Explanation {
+            queue: name.clone(),
+            verdict: word(&explained.verdict),
+            reason: explained.verdict.reason().map(HoldReason::as_str),
+            sentence,
+            conditions: conditions.collect(),
+            last_trace: note.trace,
+            last_fired: entry.gate.last_fired(),
+            next_check: note.next_check,
+            now,
+        })
+    }
+
+    /// Records of the tasks in process, oldest first.
+    fn running_records(&self) -> Vec<TaskRecord> {
+        self.running
+            .values()
+            .map(|running| {
+                let mut record = running.record.clone();
+                if let Some(session) = running.session.upgrade() {
+                    let progress = session.progress.lock();
+                    (record.committed, record.failed) = (progress.committed, progress.failed);
+                }
+                record
+            })
+            .collect()
+    }
+
+    fn status_view(&self, now: Timestamp) -> StatusView {
+        let store = self.shared.store.status();
+        let depth = |entry: &QueueEntry| u64::try_from(entry.counts.depth()).unwrap_or(0);
+        let dead_letters = self.queues.get(&QueueName::dead_letter()).map_or(0, depth);
+        StatusView {
+            name: self.host.manager.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            phase: match self.shared.phase() {
+                Phase::Running => "running",
+                Phase::Draining | Phase::Cancelling => "draining",
+            },
+            paused: self.host.paused,
+            started: self.started,
+            now,
+            queues: self.queues.len() as u64,
+            depth: self.queues.iter().map(depth).sum(),
+            running: self.running.len() as u64,
+            triggers: self.triggers,
+            outcomes: self.outcomes.clone(),
+            dead_letters,
+            store: crate::status::store_word(store.stopped),
+            disk_used: store.disk_used,
+            disk_free: store.disk_free,
+            commits: store.commits,
+            syncs: store.syncs,
+        }
+    }
+
+    fn ledger_view(&self) -> LedgerView {
+        let mut by_process: BTreeMap<String, ResourcesView> = BTreeMap::new();
+        for running in self.running.values() {
+            let demand = running.grant.demand();
+            let sum = by_process.entry(running.process.to_string()).or_default();
+            sum.slots += 1;
+            sum.memory += demand.memory;
+            sum.fuel += demand.fuel;
+        }
+        let refused = self.ledger.refused();
+        LedgerView {
+            capacity: resources(self.ledger.capacity()),
+            reserved: resources(self.ledger.in_use()),
+            refused: refused.slots + refused.memory + refused.fuel + refused.headroom,
+            by_process,
+            waiting: self.ledger.waiting().cloned().collect(),
+        }
+    }
+}
+
+fn resources(resources: oncue_core::admission::Resources) -> ResourcesView {
+    ResourcesView {
+        slots: u64::from(resources.slots),
+        memory: resources.memory,
+        fuel: resources.fuel,
+    }
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fire(_) => "fire",
+        Verdict::Hold { .. } => "hold",
+    }
+}
+
+fn origins<P: Patch>(
+    definition: &Layered<P>,
+    names: impl Iterator<Item = &'static str>,
+) -> BTreeMap<String, Origin> {
+    names
+        .map(|name| (name.to_owned(), definition.origin(name)))
+        .filter(|(_, origin)| *origin != Origin::Default)
+        .collect()
+}
+
+/// Where a condition's value comes from, in words: an attribute says which layer set it.
+fn source(entry: &QueueEntry, source: ConditionSource) -> String {
+    match source {
+        ConditionSource::Attribute(name) => {
+            let layer = match entry.definition.origin(name) {
+                Origin::Default => "default",
+                Origin::Manifest => "manifest",
+                Origin::Operator => "operator",
+            };
+            format!("{name} ({layer})")
+        }
+        ConditionSource::Operator => "operator".to_owned(),
+        ConditionSource::Messages => "messages".to_owned(),
+        ConditionSource::Consumers => "consumers".to_owned(),
+        ConditionSource::Tasks => "tasks".to_owned(),
+        ConditionSource::Process => "process table".to_owned(),
+        ConditionSource::Ledger => "ledger".to_owned(),
+        ConditionSource::Host => "host".to_owned(),
+    }
+}

@@ -1,0 +1,262 @@
+//! Outside consumers: leases, what counts as an attempt, and what holds a queue open for input.
+
+use oncue_core::outcome::CallEnd;
+use oncue_manager::handle::{GetRequest, Leased, RedriveFilter};
+
+use crate::rig::Rig;
+use crate::trigger_types::outside_get;
+use crate::values::{Pairs, name, plain, process_name, retry};
+
+fn queue(attributes: Pairs<'_>) -> Rig {
+    let mut rig = Rig::new();
+    rig.define("in", attributes);
+    rig
+}
+
+fn get(rig: &mut Rig, request: GetRequest) -> Vec<Leased> {
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.get(request).await }).unwrap()
+}
+
+fn no_wait() -> GetRequest {
+    GetRequest {
+        wait: 0,
+        ..outside_get("in")
+    }
+}
+
+#[test]
+fn a_lease_is_settled_once_by_its_token() {
+    let mut rig = queue(&[]);
+    rig.put("in", "one");
+    let leased = get(&mut rig, no_wait()).remove(0);
+    assert!(get(&mut rig, no_wait()).is_empty());
+    assert_eq!(rig.queue("in").counts.leased, 1);
+    let handle = rig.handle.clone();
+    let ack = |token| {
+        let handle = handle.clone();
+        async move { handle.ack(token).await }
+    };
+    rig.ask(ack(leased.token)).unwrap();
+    assert_eq!(rig.depth("in"), 0);
+    let again = rig.ask(ack(leased.token)).unwrap_err();
+    assert!(again.message.ends_with("[unknown-lease]"), "{again}");
+}
+
+#[test]
+fn a_nack_is_an_attempt_and_waits_as_long_as_it_says() {
+    let mut rig = queue(&[("backout-threshold", "2")]);
+    rig.put("in", "one");
+    for delay in [7_000, 0] {
+        let leased = get(&mut rig, no_wait()).remove(0);
+        let handle = rig.handle.clone();
+        let why = Some("busy".to_owned());
+        rig.ask(async move { handle.nack(leased.token, why, Some(delay)).await })
+            .unwrap();
+        if delay > 0 {
+            assert_eq!(rig.attempts("in"), (1, 0));
+            rig.advance(delay - 1);
+            assert!(get(&mut rig, no_wait()).is_empty());
+            rig.advance(1);
+        }
+    }
+    let dead = rig.browse("oncue.dead-letter").remove(0).message;
+    let record = dead.dead_letter.expect("a record");
+    assert_eq!(
+        (record.detail.as_str(), record.attempts, record.process),
+        ("busy", 2, None)
+    );
+}
+
+#[test]
+fn an_expired_lease_is_an_attempt_and_the_message_is_back_at_once() {
+    let mut rig = queue(&[]);
+    rig.put("in", "one");
+    let leased = get(&mut rig, no_wait()).remove(0);
+    rig.advance(29_999);
+    assert!(get(&mut rig, no_wait()).is_empty());
+    rig.advance(1);
+    assert_eq!(rig.attempts("in"), (1, 0));
+    let handle = rig.handle.clone();
+    assert!(
+        rig.ask(async move { handle.ack(leased.token).await })
+            .is_err()
+    );
+    assert_eq!(get(&mut rig, no_wait()).len(), 1);
+}
+
+#[test]
+fn an_extended_lease_lives_longer_and_stays_as_selective_as_it_was() {
+    for selective in [true, false] {
+        let mut rig = Rig::new();
+        rig.plugin("work", &[], &[("in", &[("trigger-control", "off")])]);
+        rig.put_all(vec![plain("in", "1"), plain("in", "2")])
+            .unwrap();
+        let id = rig.browse("in")[0].message.header.id;
+        let request = GetRequest {
+            id: selective.then_some(id),
+            ..no_wait()
+        };
+        let leased = get(&mut rig, request).remove(0);
+        rig.advance(20_000);
+        let handle = rig.handle.clone();
+        let until = rig
+            .ask(async move { handle.extend(leased.token, 60_000).await })
+            .unwrap();
+        assert_eq!(until, leased.until.after(50_000));
+        rig.advance(59_999);
+        assert_eq!(rig.queue("in").counts.leased, 1);
+        // An unselective lease holds the queue open for input, a get by id does not.
+        rig.trigger("in", true);
+        assert_eq!(rig.waiting(), usize::from(selective));
+        rig.run_all();
+        rig.advance(1);
+        assert_eq!(rig.queue("in").counts.leased, 0);
+        rig.advance(2_000);
+        rig.run_all();
+        assert_eq!(rig.depth("in"), 0);
+    }
+}
+
+#[test]
+fn an_unsettled_lease_holds_the_queue_open_and_lingers() {
+    let mut rig = Rig::new();
+    rig.plugin("work", &[], &[("in", &[("trigger-control", "off")])]);
+    rig.put_all(vec![plain("in", "1"), plain("in", "2")])
+        .unwrap();
+    let leased = get(&mut rig, no_wait()).remove(0);
+    rig.trigger("in", true);
+    assert_eq!(
+        (rig.waiting(), rig.reason("in")),
+        (0, Some("consumer-open"))
+    );
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.ack(leased.token).await })
+        .unwrap();
+    assert_eq!(
+        (rig.waiting(), rig.reason("in")),
+        (0, Some("consumer-open"))
+    );
+    rig.advance(2_000);
+    assert_eq!(rig.run_all(), ["2"]);
+}
+
+#[test]
+fn a_get_that_is_dropped_gives_its_messages_back_uncharged() {
+    let (mut rig, faulty) = Rig::faulty();
+    rig.define("in", &[]);
+    rig.put("in", "one");
+    // The lease cannot become durable yet, and the consumer goes away meanwhile.
+    faulty.stall();
+    let handle = rig.handle.clone();
+    let mut waiting = Box::pin(handle.get(no_wait()));
+    assert!(rig.poll(&mut waiting).is_none());
+    assert_eq!(rig.queue("in").counts.in_unit, 1);
+    rig.in_runtime(|| drop(waiting));
+    faulty.resume();
+    rig.settle();
+    rig.drive(tokio::task::yield_now());
+    assert_eq!(rig.queue("in").counts.ready[0], 1);
+    assert_eq!(rig.attempts("in"), (0, 0));
+}
+
+#[test]
+fn a_get_that_waits_is_answered_by_a_put() {
+    let mut rig = queue(&[]);
+    let handle = rig.handle.clone();
+    let mut waiting = Box::pin(handle.get(outside_get("in")));
+    assert!(rig.poll(&mut waiting).is_none());
+    rig.put("in", "one");
+    let leased = rig.poll(&mut waiting).expect("answered").unwrap();
+    assert_eq!(leased.len(), 1);
+    assert_eq!(rig.queue("in").waiting_inputs, 0);
+}
+
+#[test]
+fn dead_letters_are_redriven_with_attempts_at_zero() {
+    let mut rig = Rig::new();
+    rig.plugin("work", &[], &[("in", &[("backout-threshold", "1")])]);
+    rig.put("in", "one");
+    rig.run(|_| retry());
+    assert_eq!(rig.depth("oncue.dead-letter"), 1);
+    let handle = rig.handle.clone();
+    let dead = name("oncue.dead-letter");
+    let other = RedriveFilter {
+        from: Some(name("other")),
+        ..RedriveFilter::default()
+    };
+    let (one, from) = (handle.clone(), dead.clone());
+    assert_eq!(
+        rig.ask(async move { one.redrive(&from, other).await })
+            .unwrap(),
+        0
+    );
+    let all = RedriveFilter::default();
+    assert_eq!(
+        rig.ask(async move { handle.redrive(&dead, all).await })
+            .unwrap(),
+        1
+    );
+    assert_eq!(rig.attempts("in"), (0, 0));
+    assert_eq!(rig.run_all(), ["one"]);
+    assert_eq!(rig.depth("oncue.dead-letter"), 0);
+}
+
+#[test]
+fn a_parked_message_holds_nothing_else_and_moves_when_something_can_take_it() {
+    let mut rig = Rig::new();
+    rig.define("poison", &[("max-depth", "1")]);
+    // The dead-letter queue's own handler: what it fails on may not go back to where it is.
+    rig.define(
+        "oncue.dead-letter",
+        &[
+            ("trigger", "first"),
+            ("process", "mortician"),
+            ("backout-queue", "poison"),
+            ("backout-threshold", "1"),
+        ],
+    );
+    rig.plugin("mortician", &[], &[]);
+    rig.put("poison", "full");
+    rig.put("oncue.dead-letter", "bad");
+    rig.put("oncue.dead-letter", "good");
+    let handled = rig.run(|body| if body == "bad" { retry() } else { CallEnd::Ok });
+    assert_eq!(handled, ["bad", "good"]);
+    let view = rig.queue("oncue.dead-letter");
+    assert_eq!(
+        (view.counts.parked, view.reason),
+        (1, Some("parked-message"))
+    );
+    rig.advance(5_000);
+    assert_eq!(rig.queue("oncue.dead-letter").counts.parked, 1);
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.clear(&name("poison")).await })
+        .unwrap();
+    rig.advance(1_000);
+    let moved = rig.browse("poison").remove(0).message;
+    assert_eq!(
+        moved.attempts.backout_count, 1,
+        "charged when it failed, not again"
+    );
+    assert_eq!(rig.depth("oncue.dead-letter"), 0);
+    let handle = rig.handle.clone();
+    let view = rig.ask(async move { handle.process(process_name("mortician")).await });
+    assert_eq!(view.unwrap().queues, [name("oncue.dead-letter")]);
+}
+
+#[test]
+fn clear_removes_what_nobody_has_in_hand() {
+    let mut rig = queue(&[]);
+    for body in ["1", "2", "3"] {
+        rig.put("in", body);
+    }
+    let leased = get(&mut rig, no_wait()).remove(0);
+    let handle = rig.handle.clone();
+    let cleared = rig.ask(async move { handle.clear(&name("in")).await });
+    assert_eq!(cleared.unwrap(), 2);
+    assert_eq!(rig.bodies("in"), ["1"]);
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.ack(leased.token).await })
+        .unwrap();
+    assert_eq!(rig.depth("in"), 0);
+}
