@@ -1,1 +1,26 @@
-//! Under construction.
+//! The sandbox: runs handlers under their limits. The only crate that names wasmtime, wasmtime-wasi
+//! and notify.
+//!
+//! It knows no queue, no trigger and no policy: a [`oncue_manager::tasks::TaskSession`] acts for
+//! the guest, and `wasmtime::Error` becomes an outcome or a [`PluginError`] before it leaves. Start
+//! at [`host`] for how a task is started, at `task` for how it runs, at [`engine`] for the
+//! settings, at `interfaces` for what a guest may call.
+
+pub mod engine;
+pub mod error;
+pub mod host;
+pub mod measure;
+pub mod plugin;
+
+mod classify;
+mod interfaces;
+mod limiter;
+mod loaded;
+mod sink;
+mod task;
+mod ticker;
+mod worker;
+
+pub use engine::{Loaded, Needs, Sandbox, SandboxConfig, SandboxLimits};
+pub use error::PluginError;
+pub use host::{Components, WasmTaskHost};

@@ -1,0 +1,106 @@
+//! What a guest may import, one file for each interface, and the guest's side of a task that they
+//! share.
+//!
+//! They translate and no more: grants are checked by the session, limits are kept by
+//! [`crate::limiter`] and the session. A call that must end the guest answers a [`Stop`] as its
+//! error, which [`crate::classify`] finds again.
+
+use std::sync::Arc;
+
+use oncue_manager::tasks::TaskSession;
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::WasiCtx;
+
+use crate::classify::Stop;
+use crate::limiter::Limiter;
+use crate::sink::Log;
+use crate::task::deadline::Deadline;
+use crate::task::limits::Limits;
+
+pub(crate) mod bindings;
+mod budget;
+mod config;
+pub(crate) mod keyvalue;
+mod logging;
+mod queues;
+pub(crate) mod types;
+mod unit_of_work;
+pub(crate) mod wasi;
+
+/// The data of a `wasmtime::Store`: everything that host functions need of the task they work for.
+pub(crate) struct Guest {
+    /// The task. None while a component is only tried out: then every call to the queue manager
+    /// ends the guest.
+    session: Option<Arc<TaskSession>>,
+    /// What is granted of WASI: the environment of the definition and nothing else.
+    wasi: WasiCtx,
+    /// Resources that the guest has handles of.
+    pub(crate) table: ResourceTable,
+    /// Memory and tables.
+    pub(crate) limiter: Limiter,
+    /// What it writes.
+    pub(crate) log: Log,
+    /// When it is ended.
+    pub(crate) deadline: Arc<Deadline>,
+    /// Fuel of one message or unit.
+    pub(crate) fuel: u64,
+    /// Fuel burnt before the last refill.
+    pub(crate) burnt_before: u64,
+    /// A fresh message refills fuel and deadline: trigger style.
+    refills: bool,
+    /// The most that one value may bring into or out of the guest, in bytes.
+    memory: u64,
+    sockets: wasi::Sockets,
+}
+
+impl Guest {
+    /// The guest's side of a task, for one instance.
+    pub(crate) fn new(
+        session: Option<Arc<TaskSession>>,
+        limits: &Limits,
+        log: &Log,
+        deadline: &Arc<Deadline>,
+        refills: bool,
+    ) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.all_handles());
+        Self {
+            wasi: wasi::context(session.as_ref(), log),
+            session,
+            table,
+            limiter: Limiter::new(limits.memory, limits.table_elements),
+            log: log.clone(),
+            deadline: Arc::clone(deadline),
+            fuel: limits.fuel,
+            burnt_before: 0,
+            refills,
+            memory: limits.memory,
+            sockets: wasi::Sockets::default(),
+        }
+    }
+
+    /// The task, or the end of a guest that has none.
+    fn session(&self) -> wasmtime::Result<&Arc<TaskSession>> {
+        self.session.as_ref().ok_or_else(|| {
+            let why = "it called the queue manager while it was being instantiated";
+            Stop::trap(why.to_owned()).into()
+        })
+    }
+}
+
+/// Links everything that a guest may import.
+pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    use bindings::oncue::handler;
+    use bindings::wasi as standard;
+
+    wasi::add_to_linker(linker)?;
+    queues::add_to_linker(linker)?;
+    budget::add_to_linker(linker)?;
+    handler::types::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    handler::unit_of_work::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    standard::keyvalue::store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    standard::keyvalue::atomics::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    standard::logging::logging::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    standard::config::store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    Ok(())
+}

@@ -1,0 +1,371 @@
+//! Plugins without a server: every one of a file or a folder is loaded as a host would load it,
+//! and everything that is known of it or wrong with it is reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use oncue_core::definition::{ProcessAttributes, Style};
+use oncue_core::names::{PluginName, QueueName};
+use serde::Serialize;
+
+use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT};
+use super::catalog::{Capacity, FileState, ManifestFile, NotPassed, attributes, both_claim};
+use super::catalog::{Candidate, Component, derive};
+use super::compile::{CompileBounds, Compiler};
+use super::digest::Digest;
+use super::loader::Loader;
+use super::manifest;
+use super::reading;
+use super::scan::{self, Kind, classify};
+use super::{seam, shape};
+use crate::engine::Sandbox;
+use crate::error::PluginError;
+
+/// What was found of one plugin.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CheckReport {
+    /// The plugin's name, or the path when there is none.
+    pub plugin: String,
+    /// The component's file.
+    pub component: Option<PathBuf>,
+    /// The manifest's file.
+    pub manifest: Option<PathBuf>,
+    /// How it is called: `message`, `trigger`.
+    pub style: Option<String>,
+    /// By what that was found.
+    pub why: Option<String>,
+    /// SHA-256 of the component.
+    pub digest: Option<String>,
+    /// Bytes of the component.
+    pub size: Option<u64>,
+    /// Names of its imports.
+    pub imports: Vec<String>,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// Attributes of its process: limits, grants and all others, as they are written.
+    pub attributes: Vec<(String, String)>,
+    /// The queues it serves.
+    pub queues: Vec<String>,
+    /// Milliseconds that compiling took.
+    pub compile_time: Option<u64>,
+    /// What is accepted and probably not meant.
+    pub warnings: Vec<String>,
+    /// Why it would be quarantined. Empty: it would serve.
+    pub faults: Vec<String>,
+}
+
+impl CheckReport {
+    /// Whether it would serve.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// Checks every plugin of the paths: folders, components or manifests. A component is checked with
+/// the manifest beside it, a manifest with the component that it names.
+///
+/// # Errors
+/// When the host cannot check at all; what is wrong with a plugin is in its report.
+pub fn check(
+    paths: &[PathBuf],
+    sandbox: &Sandbox,
+    compiler: Compiler,
+    capacity: &Capacity,
+) -> Result<Vec<CheckReport>, PluginError> {
+    let bounds = CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY };
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let engine = seam::compatibility()?;
+    let loader = Loader::new(sandbox.clone(), None, compiler, engine, bounds, cancelled)
+        .map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))?;
+    let mut reports = Vec::new();
+    for path in paths {
+        let found = if path.is_dir() { Found::folder(path) } else { Found::file(path) };
+        match found {
+            Ok(found) => reports.extend(found.check(&loader, capacity)),
+            Err(fault) => reports.push(CheckReport {
+                plugin: path.display().to_string(),
+                faults: vec![fault],
+                ..CheckReport::default()
+            }),
+        }
+    }
+    Ok(reports)
+}
+
+/// Files that are checked together.
+struct Found {
+    folder: PathBuf,
+    files: BTreeMap<String, FileState>,
+    contents: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl Found {
+    /// All plugins of a folder.
+    fn folder(folder: &Path) -> Result<Self, String> {
+        let listing = scan::list(folder)
+            .map_err(|error| format!("\"{}\" cannot be read ({error})", folder.display()))?;
+        let mut found = Self::nothing(folder);
+        for file in listing.files.keys() {
+            found.take(file);
+        }
+        if found.files.is_empty() {
+            return Err(format!(
+                "\"{}\" has no plugin; drop a .wasm file there",
+                folder.display()
+            ));
+        }
+        Ok(found)
+    }
+
+    /// The plugin of one file.
+    fn file(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let file = path.file_name().and_then(OsStr::to_str);
+        let Some((file, (stem, kind))) = file.and_then(|file| Some((file, classify(file)?))) else {
+            return Err(format!("\"{shown}\" is no plugin; name a .wasm or a .toml file"));
+        };
+        if !path.is_file() {
+            return Err(format!("\"{shown}\" is not there; name a file that is"));
+        }
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let mut found = Self::nothing(folder.unwrap_or_else(|| Path::new(".")));
+        found.take(file);
+        match kind {
+            Kind::Component => {
+                let manifest = format!("{stem}.toml");
+                if found.folder.join(&manifest).is_file() {
+                    found.take(&manifest);
+                }
+            }
+            Kind::Manifest => {
+                let wanted = derive(&found.files, &BTreeSet::new());
+                let components: Vec<String> =
+                    wanted.candidates.values().map(|candidate| candidate.file.clone()).collect();
+                for component in components {
+                    if found.folder.join(&component).is_file() {
+                        found.take(&component);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn nothing(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf(), files: BTreeMap::new(), contents: BTreeMap::new() }
+    }
+
+    fn take(&mut self, file: &str) {
+        let Some((stem, kind)) = classify(file) else { return };
+        let path = self.folder.join(file);
+        let read = || {
+            let length = fs::metadata(&path)?.len();
+            if length > kind.max_bytes() {
+                return Err(std::io::ErrorKind::FileTooLarge.into());
+            }
+            fs::read(&path)
+        };
+        let state = match (read(), kind, PluginName::new(stem)) {
+            (Err(error), ..) => FileState::Unreadable(format!("cannot be read ({error})")),
+            (Ok(bytes), Kind::Component, _) => {
+                let digest = Digest::of(&bytes);
+                self.contents.insert(digest.clone(), bytes);
+                FileState::Component(digest)
+            }
+            (Ok(bytes), Kind::Manifest, Ok(plugin)) => {
+                FileState::Manifest(Arc::new(ManifestFile::read(&bytes, file, &plugin)))
+            }
+            (Ok(_), Kind::Manifest, Err(error)) => FileState::Unreadable(error.to_string()),
+        };
+        self.files.insert(file.to_owned(), state);
+    }
+
+    fn check(&self, loader: &Loader, capacity: &Capacity) -> Vec<CheckReport> {
+        let derived = derive(&self.files, &BTreeSet::new());
+        let mut reports: Vec<CheckReport> = derived
+            .nameless
+            .iter()
+            .map(|(file, reason)| CheckReport {
+                plugin: file.clone(),
+                faults: vec![reason.clone()],
+                ..CheckReport::default()
+            })
+            .collect();
+        let mut claims: BTreeMap<QueueName, Vec<&str>> = BTreeMap::new();
+        for candidate in derived.candidates.values() {
+            for queue in candidate.queues() {
+                claims.entry(queue).or_default().push(&candidate.speaker);
+            }
+        }
+        for (plugin, candidate) in &derived.candidates {
+            let mut report = self.report(plugin, candidate);
+            self.try_out(plugin, candidate, loader, capacity, &mut report);
+            for queue in candidate.queues() {
+                let others = claims.get(&queue).into_iter().flatten();
+                let rivals = others.filter(|other| **other != candidate.speaker);
+                let clash = |rival: &&str| both_claim(&candidate.speaker, rival, &queue);
+                report.faults.extend(rivals.map(clash));
+            }
+            reports.push(report);
+        }
+        reports
+    }
+
+    /// What is known before the component is looked at.
+    fn report(&self, plugin: &PluginName, candidate: &Candidate) -> CheckReport {
+        let mut report = CheckReport {
+            plugin: plugin.to_string(),
+            component: Some(self.folder.join(&candidate.file)),
+            ..CheckReport::default()
+        };
+        if candidate.speaker != candidate.file {
+            report.manifest = Some(self.folder.join(&candidate.speaker));
+        }
+        if let Ok(definitions) = &candidate.definitions {
+            let entries = attributes(definitions).entries();
+            let shown = |(name, raw): (&str, oncue_core::definition::Raw)| {
+                (name.to_owned(), raw.to_string())
+            };
+            report.attributes = entries.into_iter().map(shown).collect();
+            report.queues = candidate.queues().iter().map(ToString::to_string).collect();
+            report.warnings = manifest::warnings(definitions);
+        }
+        report
+    }
+
+    fn try_out(
+        &self,
+        plugin: &PluginName,
+        candidate: &Candidate,
+        loader: &Loader,
+        capacity: &Capacity,
+        report: &mut CheckReport,
+    ) {
+        report.faults.extend(candidate.fault(plugin, capacity));
+        let file = &candidate.file;
+        let digest = match &candidate.component {
+            Component::There(digest) => digest,
+            Component::Unreadable(_) => return,
+            Component::Absent => {
+                let text = format!("\"{file}\" is not there; drop it beside the manifest");
+                report.faults.push(format!("{text} [plugin-refused]"));
+                return;
+            }
+        };
+        let Some(bytes) = self.contents.get(digest) else { return };
+        report.digest = Some(digest.to_string());
+        report.size = Some(bytes.len() as u64);
+        if let Ok(interfaces) = reading::read(bytes, file) {
+            report.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
+            report.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
+        }
+        // Under a faulty manifest the component is tried under the defaults: all faults at once.
+        let attributes = candidate.definitions.as_deref().map(attributes).unwrap_or_default();
+        match loader.prepare(bytes, digest, file, &attributes, None) {
+            Ok(fit) => {
+                report.style = Some(word(fit.judgement.style));
+                report.why = Some(fit.judgement.why);
+                report.compile_time = fit.compile_time.map(millis);
+            }
+            Err(NotPassed::Refused(reason) | NotPassed::Host(reason)) => {
+                report.faults.push(reason);
+            }
+        }
+    }
+}
+
+fn word(style: Style) -> String {
+    let attributes = ProcessAttributes { style, ..ProcessAttributes::default() };
+    let entries = attributes.entries();
+    let style = entries.into_iter().find(|(name, _)| *name == "style");
+    style.map(|(_, raw)| raw.to_string()).unwrap_or_default()
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What a component is, whether it can serve or not.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Inspection {
+    /// The file.
+    pub file: PathBuf,
+    /// SHA-256.
+    pub digest: String,
+    /// Bytes.
+    pub size: u64,
+    /// How it would be called; none: it would not.
+    pub style: Option<String>,
+    /// By what that was found, or why it would not be called.
+    pub why: String,
+    /// Names of its exports.
+    pub exports: Vec<String>,
+    /// Names of its imports.
+    pub imports: Vec<String>,
+    /// Milliseconds that compiling took; none when it was not compiled.
+    pub compile_time: Option<u64>,
+    /// Bytes of machine code and data that it was compiled to.
+    pub compiled_size: Option<u64>,
+    /// What the compiler said against it.
+    pub compile_fault: Option<String>,
+}
+
+/// Looks at one component file, and compiles it.
+///
+/// # Errors
+/// A sentence, when the file cannot be read or nothing can be compiled here.
+pub fn inspect(path: &Path, compiler: &Compiler) -> Result<Inspection, String> {
+    let shown = path.display().to_string();
+    let cannot = |error: &dyn std::fmt::Display| format!("\"{shown}\" cannot be read ({error})");
+    let length = fs::metadata(path).map_err(|error| cannot(&error))?.len();
+    if length > Kind::Component.max_bytes() {
+        return Err(cannot(&"it is too large"));
+    }
+    let bytes = fs::read(path).map_err(|error| cannot(&error))?;
+    let file = path.file_name().and_then(OsStr::to_str).unwrap_or(&shown);
+    let mut inspection = Inspection {
+        file: path.to_path_buf(),
+        digest: Digest::of(&bytes).to_string(),
+        size: bytes.len() as u64,
+        style: None,
+        why: String::new(),
+        exports: Vec::new(),
+        imports: Vec::new(),
+        compile_time: None,
+        compiled_size: None,
+        compile_fault: None,
+    };
+    let interfaces = match reading::read(&bytes, file) {
+        Ok(interfaces) => interfaces,
+        Err(why) => return Ok(Inspection { why, ..inspection }),
+    };
+    match shape::judge(&interfaces, Style::Auto, file) {
+        Ok(judgement) => {
+            inspection.style = Some(word(judgement.style));
+            inspection.why = judgement.why;
+        }
+        Err(why) => inspection.why = why,
+    }
+    inspection.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
+    inspection.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
+    let bounds = CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY };
+    let engine = seam::compatibility().map_err(|error| error.to_string())?;
+    let mut output = tempfile::tempfile().map_err(|error| cannot(&error))?;
+    let started = Instant::now();
+    match compiler.compile(&bytes, &engine, &mut output, bounds, &AtomicBool::new(false)) {
+        Ok(()) => {
+            inspection.compile_time = Some(millis(started.elapsed()));
+            inspection.compiled_size = output.metadata().ok().map(|metadata| metadata.len());
+        }
+        Err(error) => inspection.compile_fault = Some(format!("\"{file}\": {error}")),
+    }
+    Ok(inspection)
+}

@@ -1,0 +1,425 @@
+//! Compiling, apart from the host: in a child process of the same binary, with bounded memory and
+//! time and at the lowest priority. A component that makes the compiler crash, spin or fill memory
+//! costs the child its life and the host a line in its list.
+//!
+//! The child gets the component on stdin, so that what is compiled is what was hashed, and writes
+//! to stdout, which is a file of the host's. Its exit code says how it ended, its last line on
+//! stderr why. The protocol is private to one build: the child is told which engine is wanted and
+//! refuses when it is another.
+//!
+//! Memory is bounded by `RLIMIT_DATA`, which counts what the child can write to. `RLIMIT_AS` would
+//! count address space that is only reserved, as allocators and engines do by the gigabyte, and
+//! `RLIMIT_RSS` is not enforced by Linux.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use oncue_core::code::Code;
+use oncue_core::quantity::{format_bytes, format_millis};
+
+use super::bounds::{COMPILE_LOOK, MAX_COMPILE_WORDS, MAX_COMPILED_BYTES, MAX_COMPONENT_BYTES};
+use super::seam;
+
+/// The hidden subcommand by which the binary becomes the child.
+pub const SUBCOMMAND: &str = "__compile";
+
+/// The child compiled.
+const DONE: u8 = 0;
+/// The component is refused, for the reason on stderr.
+const REFUSED: u8 = 10;
+/// The child is of another build than the host, or could not work.
+const UNABLE: u8 = 11;
+
+/// This process's own file: right even when the file was replaced since the start.
+const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// How to start the child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileCommand {
+    /// The program.
+    pub program: PathBuf,
+    /// What comes before the arguments of the protocol.
+    pub arguments: Vec<OsString>,
+}
+
+impl CompileCommand {
+    /// This very binary, with the hidden subcommand.
+    ///
+    /// # Errors
+    /// When the system does not tell where it is.
+    pub fn this_binary() -> io::Result<Self> {
+        let program = if Path::new(OWN_EXECUTABLE).exists() {
+            PathBuf::from(OWN_EXECUTABLE)
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self { program, arguments: vec![SUBCOMMAND.into()] })
+    }
+}
+
+/// Where components are compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compiler {
+    /// In a child process, as a server should.
+    Child(CompileCommand),
+    /// In this process, unbounded: for tests and tools whose input is trusted.
+    InProcess,
+}
+
+/// What one compilation may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompileBounds {
+    /// Time from start to end.
+    pub timeout: Duration,
+    /// Memory of the child, bytes.
+    pub memory: u64,
+}
+
+/// Why nothing was compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CompileError {
+    /// The component cannot be compiled, or not within the bounds: the same bytes fail again.
+    #[error("{0}")]
+    Refused(String),
+    /// The host could not do it now.
+    #[error("{0}")]
+    Host(String),
+    /// The host is stopping.
+    #[error("the host is stopping")]
+    Cancelled,
+}
+
+impl Compiler {
+    /// Compiles a component for the engine into a file, which is empty before.
+    ///
+    /// # Errors
+    /// [`CompileError`]; its sentences begin with what follows the file's name.
+    pub(crate) fn compile(
+        &self,
+        component: &[u8],
+        engine: &str,
+        output: &mut File,
+        bounds: CompileBounds,
+        cancelled: &AtomicBool,
+    ) -> Result<(), CompileError> {
+        match self {
+            Self::InProcess => {
+                let compiled = seam::precompile(component).map_err(CompileError::Refused)?;
+                output.write_all(&compiled).map_err(|error| full(&error))
+            }
+            Self::Child(command) => {
+                let mut child = start(command, engine, output, bounds)?;
+                let ended = attend(&mut child, component, bounds.timeout, cancelled);
+                judge(ended?, output, bounds)
+            }
+        }
+    }
+}
+
+fn full(error: &io::Error) -> CompileError {
+    CompileError::Host(format!("it could not be compiled: writing it failed ({error})"))
+}
+
+fn start(
+    command: &CompileCommand,
+    engine: &str,
+    output: &File,
+    bounds: CompileBounds,
+) -> Result<Child, CompileError> {
+    let host = |error: io::Error| {
+        let program = command.program.display();
+        CompileError::Host(format!("it could not be compiled: \"{program}\" did not start ({error})"))
+    };
+    let output = output.try_clone().map_err(host)?;
+    Command::new(&command.program)
+        .args(&command.arguments)
+        .arg(engine)
+        .arg(bounds.memory.to_string())
+        .arg(bounds.timeout.as_secs().max(1).to_string())
+        // Nothing of the host's environment is a compiler's business.
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(host)
+}
+
+/// How a child ended.
+struct Ended {
+    status: Option<ExitStatus>,
+    /// The last words on stderr.
+    words: String,
+}
+
+/// Feeds the child, and waits for its end, its time or the host's stop, whichever is first.
+fn attend(
+    child: &mut Child,
+    component: &[u8],
+    timeout: Duration,
+    cancelled: &AtomicBool,
+) -> Result<Ended, CompileError> {
+    let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
+    let started = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // A child that has ended does not read to the end; its status tells why.
+            stdin.map(|mut stdin| stdin.write_all(component))
+        });
+        let (say, words) = mpsc::sync_channel(1);
+        scope.spawn(move || {
+            let _ = say.send(stderr.map(read_words).unwrap_or_default());
+        });
+        let mut last_words = None;
+        loop {
+            match words.recv_timeout(COMPILE_LOOK) {
+                Ok(text) => last_words = Some(text),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The words were had already: wait for the end itself.
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(COMPILE_LOOK),
+            }
+            let status = child.try_wait().map_err(|error| {
+                CompileError::Host(format!("it could not be compiled: its child is lost ({error})"))
+            });
+            match status {
+                Ok(None) if cancelled.load(Ordering::Relaxed) => {
+                    end(child);
+                    return Err(CompileError::Cancelled);
+                }
+                Ok(None) if started.elapsed() >= timeout => {
+                    end(child);
+                    return Ok(Ended { status: None, words: String::new() });
+                }
+                Ok(None) => {}
+                Ok(Some(status)) => {
+                    let words = last_words.or_else(|| words.recv().ok()).unwrap_or_default();
+                    return Ok(Ended { status: Some(status), words });
+                }
+                Err(error) => {
+                    end(child);
+                    return Err(error);
+                }
+            }
+        }
+    })
+}
+
+/// Kills a child and waits for it, so that its pipes close and no zombie stays.
+fn end(child: &mut Child) {
+    // Both fail only when it has ended already.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn read_words(stderr: impl Read) -> String {
+    let mut words = Vec::new();
+    let mut stderr = stderr;
+    // What is past the bound is still read, so that the child does not block on it.
+    let _ = (&mut stderr).take(MAX_COMPILE_WORDS).read_to_end(&mut words);
+    let _ = io::copy(&mut stderr, &mut io::sink());
+    String::from_utf8_lossy(&words).into_owned()
+}
+
+fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), CompileError> {
+    let words = ended.words.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let words = words.unwrap_or_default();
+    let code = Code::CompileFailed;
+    let Some(status) = ended.status else {
+        let timeout = format_millis(u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX));
+        return Err(CompileError::Refused(format!(
+            "it was not compiled within {timeout}; make it smaller or raise the bound [{code}]"
+        )));
+    };
+    match status.code().map(u8::try_from) {
+        Some(Ok(DONE)) => {
+            let length = output.metadata().map_err(|error| full(&error))?.len();
+            if length == 0 {
+                let text = "it could not be compiled: its child wrote nothing".to_owned();
+                return Err(CompileError::Host(text));
+            }
+            output.rewind().map_err(|error| full(&error))
+        }
+        Some(Ok(REFUSED)) => Err(CompileError::Refused(words.to_owned())),
+        Some(Ok(UNABLE)) => Err(CompileError::Host(format!("it could not be compiled: {words}"))),
+        // The allocator's last words; the process aborts after them.
+        _ if ended.words.contains("memory allocation of") => {
+            let memory = format_bytes(bounds.memory);
+            Err(CompileError::Refused(format!(
+                "it needs more than {memory} to be compiled; make it smaller or raise the bound \
+                 [{code}]"
+            )))
+        }
+        _ => Err(CompileError::Refused(format!(
+            "it made its compiler end with {status}: {words} [{code}]"
+        ))),
+    }
+}
+
+/// The whole life of the child: the CLI calls this for [`SUBCOMMAND`] with the arguments after it,
+/// and exits with what it answers.
+#[must_use]
+pub fn compile_child(arguments: &[String]) -> u8 {
+    match compile_stdin(arguments) {
+        Ok(()) => DONE,
+        Err((code, words)) => {
+            // One line: the host shows the last one.
+            let words = words.replace('\n', " ");
+            let _ = writeln!(io::stderr(), "{words}");
+            code
+        }
+    }
+}
+
+fn compile_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
+    let unable = |words: String| (UNABLE, words);
+    let [engine, memory, seconds] = arguments else {
+        return Err(unable(format!("\"{SUBCOMMAND}\" is for the host itself")));
+    };
+    let number = |text: &String| {
+        text.parse::<u64>().map_err(|_| unable(format!("\"{text}\" is not a number")))
+    };
+    confine(number(memory)?, number(seconds)?)
+        .map_err(|error| unable(format!("it cannot be confined ({error})")))?;
+    let own = seam::compatibility().map_err(|error| unable(error.to_string()))?;
+    if *engine != own {
+        return Err(unable("the program was replaced by another version; restart it".to_owned()));
+    }
+    let mut component = Vec::new();
+    io::stdin()
+        .lock()
+        .take(MAX_COMPONENT_BYTES)
+        .read_to_end(&mut component)
+        .map_err(|error| unable(format!("reading it failed ({error})")))?;
+    let compiled = seam::precompile(&component).map_err(|words| (REFUSED, words))?;
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(&compiled)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| unable(format!("writing it failed ({error})")))
+}
+
+/// Bounds this process, for good.
+fn confine(memory: u64, seconds: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, nice, setrlimit};
+
+    let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Data, limit(memory))?;
+    setrlimit(Resource::Fsize, limit(MAX_COMPILED_BYTES))?;
+    // Processor time, of all threads: only against a child whose host died.
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    setrlimit(Resource::Cpu, limit(seconds.saturating_mul(cores)))?;
+    setrlimit(Resource::Core, limit(0))?;
+    // Tasks go first: the lowest priority there is.
+    nice(19)?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    Ok(())
+}
+
+/// A flag that ends compilations.
+pub(crate) type Cancelled = Arc<AtomicBool>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: CompileBounds =
+        CompileBounds { timeout: Duration::from_secs(60), memory: 64 << 20 };
+
+    /// Runs a shell script in the child's place; answers what it wrote.
+    fn run(script: &str, bounds: CompileBounds) -> Result<String, CompileError> {
+        let arguments = ["-c", script, "child"].map(OsString::from).to_vec();
+        let command = CompileCommand { program: "/bin/sh".into(), arguments };
+        let mut output = tempfile::tempfile().expect("a file");
+        // More than a pipe holds: feeding and reading must not wait for each other.
+        let component = vec![b'x'; 1 << 20];
+        let compiler = Compiler::Child(command);
+        compiler.compile(&component, "engine", &mut output, bounds, &AtomicBool::new(false))?;
+        let mut text = String::new();
+        output.read_to_string(&mut text).expect("text");
+        Ok(text)
+    }
+
+    fn check(script: &str, wanted: &CompileError) {
+        assert_eq!(run(script, BOUNDS).as_ref(), Err(wanted), "{script}");
+    }
+
+    fn refused(text: &str) -> CompileError {
+        CompileError::Refused(text.to_owned())
+    }
+
+    fn host(text: &str) -> CompileError {
+        CompileError::Host(text.to_owned())
+    }
+
+    #[test]
+    fn the_child_gets_the_component_and_its_bounds() {
+        let answer = run("echo $2 $3 $(/usr/bin/env wc -c)", BOUNDS).expect("compiled");
+        assert_eq!(answer.trim(), format!("{} 60 {}", 64 << 20, 1 << 20));
+        // A child that ends before it has read everything is no fault.
+        assert_eq!(run("echo done", BOUNDS), Ok("done\n".to_owned()));
+    }
+
+    #[test]
+    fn every_end_of_the_child_has_its_words() {
+        check("echo no >&2; echo 'is bad' >&2; exit 10", &refused("is bad"));
+        check("echo late >&2; exit 11", &host("it could not be compiled: late"));
+        check("exit 0", &host("it could not be compiled: its child wrote nothing"));
+        check(
+            "echo memory allocation of 9 bytes failed >&2; kill -ABRT $$",
+            &refused(
+                "it needs more than 64 MiB to be compiled; make it smaller or raise the bound \
+                 [compile-failed]",
+            ),
+        );
+        check(
+            "echo panicked >&2; exit 101",
+            &refused("it made its compiler end with exit status: 101: panicked [compile-failed]"),
+        );
+        let loud = "i=0; while [ $i -lt 5000 ]; do echo 0123456789012345678901234567 >&2; \
+                    i=$((i+1)); done; echo fine";
+        assert_eq!(run(loud, BOUNDS), Ok("fine\n".to_owned()));
+    }
+
+    #[test]
+    fn a_child_past_its_time_is_ended() {
+        let bounds = CompileBounds { timeout: Duration::from_millis(30), ..BOUNDS };
+        let text = "it was not compiled within 30ms; make it smaller or raise the bound \
+                    [compile-failed]";
+        assert_eq!(run("exec cat /dev/zero >/dev/null", bounds), Err(refused(text)));
+    }
+
+    #[test]
+    fn a_stopping_host_waits_for_no_child() {
+        let arguments = ["-c", "exec cat /dev/zero >/dev/null"].map(OsString::from).to_vec();
+        let command = CompileCommand { program: "/bin/sh".into(), arguments };
+        let mut output = tempfile::tempfile().expect("a file");
+        let stopping = AtomicBool::new(true);
+        let compiler = Compiler::Child(command);
+        let answer = compiler.compile(b"x", "engine", &mut output, BOUNDS, &stopping);
+        assert_eq!(answer, Err(CompileError::Cancelled));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_the_hosts_fault() {
+        let command = CompileCommand { program: "/nowhere".into(), arguments: Vec::new() };
+        let mut output = tempfile::tempfile().expect("a file");
+        let (compiler, stopping) = (Compiler::Child(command), AtomicBool::new(false));
+        let answer = compiler.compile(b"x", "engine", &mut output, BOUNDS, &stopping);
+        assert!(matches!(answer, Err(CompileError::Host(_))), "{answer:?}");
+    }
+
+    #[test]
+    fn the_child_refuses_what_is_not_its_hosts_call() {
+        assert_eq!(compile_child(&[]), UNABLE);
+        assert_eq!(compile_child(&["x".to_owned(), "y".to_owned(), "z".to_owned()]), UNABLE);
+    }
+}

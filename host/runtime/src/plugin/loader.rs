@@ -1,0 +1,205 @@
+//! From a component's bytes to a version that can be started: read, judged, compiled or found in
+//! the cache, loaded, tried under its limits. On a thread of its own, away from tasks.
+//!
+//! It knows no plugin and no queue; a sentence of refusal names the file that it is given.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oncue_core::code::Code;
+use oncue_core::definition::ProcessAttributes;
+use oncue_core::quantity::{format_bytes, format_millis};
+use tempfile::NamedTempFile;
+use tokio::runtime::Runtime;
+use tracing::warn;
+
+use super::bounds::MAX_CACHE_BYTES;
+use super::cache::{Cache, Compiled};
+use super::catalog::{Job, NotPassed, Passed};
+use super::compile::{Cancelled, CompileBounds, CompileError, Compiler};
+use super::digest::Digest;
+use super::kept::Source;
+use super::reading::{self, Interfaces};
+use super::seam::{self, LoadFault};
+use super::shape::{self, Judgement};
+use crate::engine::{Loaded, Sandbox};
+use crate::host::Components;
+
+/// What compiles and loads.
+pub(crate) struct Loader {
+    pub(crate) sandbox: Sandbox,
+    /// None: nothing is kept, as for a check without a server.
+    pub(crate) cache: Option<Cache>,
+    pub(crate) compiler: Compiler,
+    /// The engine's compatibility.
+    pub(crate) engine: String,
+    pub(crate) bounds: CompileBounds,
+    pub(crate) cancelled: Cancelled,
+    /// For the timers of a trial.
+    runtime: Runtime,
+}
+
+/// A component that is loaded and fit to be called.
+pub(crate) struct Fit {
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) interfaces: Interfaces,
+    pub(crate) judgement: Judgement,
+    /// None: it came from the cache, or was loaded already.
+    pub(crate) compile_time: Option<Duration>,
+}
+
+impl Loader {
+    /// # Errors
+    /// When the system has no timer to give.
+    pub(crate) fn new(
+        sandbox: Sandbox,
+        cache: Option<Cache>,
+        compiler: Compiler,
+        engine: String,
+        bounds: CompileBounds,
+        cancelled: Cancelled,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        Ok(Self { sandbox, cache, compiler, engine, bounds, cancelled, runtime })
+    }
+
+    /// Does a job: afterwards its component can be started, or there is a reason why not.
+    pub(crate) fn check(
+        &self,
+        job: &Job,
+        source: &Source,
+        components: &Components,
+    ) -> Result<Passed, NotPassed> {
+        let (file, digest) = (&job.file, &job.key.component);
+        let bytes = source.read(digest).map_err(|error| {
+            NotPassed::Host(format!("\"{file}\": its kept copy cannot be read ({error})"))
+        })?;
+        let known = components.get(digest.as_str());
+        let fit = self.prepare(&bytes, digest, file, &job.attributes, known)?;
+        let passed = Passed { style: fit.judgement.style, facts: facts(&fit, bytes.len()) };
+        components.insert(digest.to_string(), fit.loaded);
+        Ok(passed)
+    }
+
+    /// Judges, compiles, loads and tries a component.
+    ///
+    /// # Errors
+    /// Why it cannot be called, or why that could not be found out.
+    pub(crate) fn prepare(
+        &self,
+        bytes: &[u8],
+        digest: &Digest,
+        file: &str,
+        attributes: &ProcessAttributes,
+        known: Option<Arc<Loaded>>,
+    ) -> Result<Fit, NotPassed> {
+        let interfaces = reading::read(bytes, file).map_err(NotPassed::Refused)?;
+        let judgement =
+            shape::judge(&interfaces, attributes.style, file).map_err(NotPassed::Refused)?;
+        let (loaded, compile_time) = match known {
+            Some(loaded) => (loaded, None),
+            None => self.load(bytes, digest, file)?,
+        };
+        if !seam::has_style(&loaded, judgement.style) {
+            return Err(NotPassed::Refused(format!(
+                "\"{file}\" {}, and the sandbox finds no such handler; build it against the worlds \
+                 of this host [{}]",
+                judgement.why,
+                Code::WrongWorld
+            )));
+        }
+        let tried = seam::try_out(&self.sandbox, &loaded, file, attributes);
+        self.runtime.block_on(tried)?;
+        Ok(Fit { loaded, interfaces, judgement, compile_time })
+    }
+
+    /// Loads a component from the cache, or compiles it.
+    fn load(
+        &self,
+        bytes: &[u8],
+        digest: &Digest,
+        file: &str,
+    ) -> Result<(Arc<Loaded>, Option<Duration>), NotPassed> {
+        if let Some(cache) = &self.cache
+            && let Some(compiled) = cache.look_up(digest)
+        {
+            match seam::load(&self.sandbox, file, compiled.path()) {
+                Ok(loaded) => return Ok((loaded, None)),
+                Err(LoadFault::NotPassed(not_passed)) => return Err(not_passed),
+                Err(LoadFault::Stale(text)) => {
+                    warn!("the cached form of \"{file}\" is not used ({text}); compiled again");
+                    cache.discard(digest);
+                }
+            }
+        }
+        let started = Instant::now();
+        let compiled = self.compile(bytes, digest, file)?;
+        let time = started.elapsed();
+        match seam::load(&self.sandbox, file, compiled.path()) {
+            Ok(loaded) => Ok((loaded, Some(time))),
+            Err(LoadFault::NotPassed(not_passed)) => Err(not_passed),
+            Err(LoadFault::Stale(text)) => {
+                Err(NotPassed::Host(format!("\"{file}\": what was just compiled is bad ({text})")))
+            }
+        }
+    }
+
+    fn compile(&self, bytes: &[u8], digest: &Digest, file: &str) -> Result<Compiled, NotPassed> {
+        // Without a cache, one that keeps nothing: its files lie in the temporary folder.
+        let nowhere = Cache::open("/dev/null".into(), &self.engine, 0);
+        let host = |error: io::Error| {
+            NotPassed::Host(format!("\"{file}\": there is no room to compile it ({error})"))
+        };
+        let (cache, mut output) = match &self.cache {
+            Some(cache) => (cache, cache.output().map_err(host)?),
+            None => (&nowhere, nowhere.output_outside().map_err(host)?),
+        };
+        let mut compiled = self.compile_to(bytes, &mut output);
+        if matches!(compiled, Err(CompileError::Host(_))) {
+            // Perhaps the cache's disk is full: once more, elsewhere.
+            output = cache.output_outside().map_err(host)?;
+            compiled = self.compile_to(bytes, &mut output);
+        }
+        match compiled {
+            Ok(()) => Ok(cache.store(digest, output)),
+            Err(CompileError::Refused(text)) => {
+                Err(NotPassed::Refused(format!("\"{file}\": {text}")))
+            }
+            Err(error) => Err(NotPassed::Host(format!("\"{file}\": {error}"))),
+        }
+    }
+
+    fn compile_to(&self, bytes: &[u8], output: &mut NamedTempFile) -> Result<(), CompileError> {
+        let file = output.as_file_mut();
+        self.compiler.compile(bytes, &self.engine, file, self.bounds, &self.cancelled)
+    }
+}
+
+/// What people may want to know of a version.
+fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
+    let Fit { interfaces, judgement, compile_time, .. } = fit;
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let compiled = match compile_time {
+        Some(time) => {
+            format!("in {}", format_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+        }
+        None => "before, from the cache".to_owned(),
+    };
+    vec![
+        fact("size", format_bytes(size as u64)),
+        fact("style", judgement.why.clone()),
+        fact("exports", shape::list(interfaces.exports.iter().map(|it| it.name.as_str()))),
+        fact("imports", shape::list(interfaces.imports.iter().map(|it| it.name.as_str()))),
+        fact("compiled", compiled),
+    ]
+}
+
+/// A cache in the host's data directory.
+pub(crate) fn cache_in(data: &std::path::Path, engine: &str) -> Cache {
+    Cache::open(data.join("plugins-cache"), engine, MAX_CACHE_BYTES)
+}
+
+#[cfg(test)]
+#[path = "loader_tests.rs"]
+pub(crate) mod tests;

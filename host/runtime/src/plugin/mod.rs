@@ -1,0 +1,40 @@
+//! The plugins directory: drop a file, and it serves.
+//!
+//! Who does what, outermost first:
+//!
+//! - `directory` has the threads: one looks and decides, a few compile; `watch` gives it hints.
+//! - `keeper` looks (`scan`, `settle`), reads whole files, and performs what `catalog` decides.
+//! - `catalog` is the state machine: which version of which plugin serves, and why not.
+//! - `loader` makes a version from bytes: `reading` and `shape` judge it, `compile` compiles it in
+//!   a child process, `cache` keeps the result, `seam` loads and tries it in the sandbox.
+//! - `kept` remembers good versions, `manifest` reads `NAME.toml`.
+//! - [`check`] does the same for `oncue plugin check`, without a server.
+//!
+//! It never loads a file that is still being written, never lets a bad file remove a good version,
+//! never loads compiled code that it has not verified, and never writes to the directory itself.
+
+mod bounds;
+mod cache;
+mod catalog;
+pub mod check;
+mod compile;
+mod contract;
+mod digest;
+mod directory;
+mod keeper;
+mod kept;
+mod loader;
+mod manifest;
+mod reading;
+mod scan;
+mod seam;
+mod settle;
+mod shape;
+mod storage;
+mod watch;
+
+pub use catalog::Capacity;
+pub use check::{CheckReport, Inspection, check, inspect};
+pub use compile::{CompileBounds, CompileCommand, Compiler, SUBCOMMAND, compile_child};
+pub use digest::Digest;
+pub use directory::{PluginDirectory, PluginDirectoryConfig};

@@ -1,0 +1,167 @@
+//! Components as text, and what is said of them.
+
+use oncue_core::definition::Style;
+
+use super::super::reading;
+use super::judge;
+
+/// The types of `oncue:handler/types` that a handler's export needs.
+const TYPES: &str = r#"
+  (import "oncue:handler/types@0.1.0" (instance $types
+    (export "message" (type (sub resource)))
+    (type $retry (record (field "reason" string) (field "after" (option u64))))
+    (export "retry" (type $r (eq $retry)))
+    (type $failure (variant (case "retry" $r) (case "reject" string) (case "defer" u64)))
+    (export "failure" (type (eq $failure)))
+  ))
+  (alias export $types "message" (type $message))
+  (alias export $types "failure" (type $failure))
+"#;
+
+/// A component that exports an interface `name` with `handle` of the type `(func TYPE)`. It would
+/// trap if it were called; it is never run.
+pub(crate) fn handler(name: &str, function: &str) -> Vec<u8> {
+    wat::parse_str(handler_text(name, function)).expect("the text is a component")
+}
+
+/// The same as text.
+pub(crate) fn handler_text(name: &str, function: &str) -> String {
+    // Every string takes two core values, everything else that is used here one.
+    let parameters = function.split("(result").next().unwrap_or_default();
+    let flat = match (parameters.contains("string"), parameters.contains("param")) {
+        (true, _) => "i32 i32",
+        (false, true) => "i32",
+        (false, false) => "",
+    };
+    format!(
+        r#"(component {TYPES}
+  (core module $m
+    (memory (export "memory") 1)
+    (func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable)
+    (func (export "f") (param {flat}) (result i32) unreachable))
+  (core instance $i (instantiate $m))
+  (type $f (func {function}))
+  (func $handle (type $f) (canon lift (core func $i "f")
+    (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
+  (instance $e (export "handle" (func $handle)))
+  (export "{name}" (instance $e)))"#
+    )
+}
+
+fn component(body: &str) -> Vec<u8> {
+    wat::parse_str(format!("(component {body})")).expect("the text is a component")
+}
+
+const ON_MESSAGE: &str =
+    r#"(param "message" (borrow $message)) (result (result (error $failure)))"#;
+
+fn style_of(bytes: &[u8], wanted: Style) -> Result<Style, String> {
+    let interfaces = reading::read(bytes, "orders.wasm")?;
+    judge(&interfaces, wanted, "orders.wasm").map(|judgement| judgement.style)
+}
+
+/// Demands a refusal that names the file, has all the parts, and ends with the code.
+fn check(bytes: &[u8], parts: &[&str], code: &str) {
+    let refusal = style_of(bytes, Style::Auto).expect_err("refused");
+    assert!(refusal.starts_with("\"orders.wasm\" "), "{refusal}");
+    assert!(refusal.ends_with(&format!("[{code}]")), "{refusal}");
+    for part in parts {
+        assert!(refusal.contains(part), "{refusal}\nlacks {part}");
+    }
+}
+
+#[test]
+fn a_message_handler_is_known_by_its_export() {
+    let bytes = handler("oncue:handler/on-message@0.1.0", ON_MESSAGE);
+    assert_eq!(style_of(&bytes, Style::Auto), Ok(Style::Message));
+    assert_eq!(style_of(&bytes, Style::Message), Ok(Style::Message));
+    let patched = handler("oncue:handler/on-message@0.1.7", ON_MESSAGE);
+    assert_eq!(style_of(&patched, Style::Auto), Ok(Style::Message));
+    let refusal = style_of(&bytes, Style::Trigger).expect_err("another style is asked for");
+    assert!(refusal.contains("asks for style \"trigger\""), "{refusal}");
+}
+
+#[test]
+fn a61_what_is_no_component_is_refused_with_the_reason() {
+    let whole = handler("oncue:handler/on-message@0.1.0", ON_MESSAGE);
+    check(b"", &["is empty"], "plugin-refused");
+    check(b"#!/bin/sh\n", &["is not WebAssembly"], "plugin-refused");
+    check(b"\x7fELF\x02\x01\x01\x00", &["compiled object"], "plugin-refused");
+    check(b"\0asm", &["is truncated at 4 bytes"], "plugin-refused");
+    check(&whole[..whole.len() / 2], &["is truncated at"], "plugin-refused");
+    check(&whole[..8], &["exports nothing", "no exports at all"], "wrong-world");
+    let core = wat::parse_str("(module (func (export \"run\")))").expect("a module");
+    check(&core, &["is a core module", "wasm32-wasip2"], "plugin-refused");
+    let mut damaged = whole.clone();
+    damaged[9] = 0xff;
+    let refusal = style_of(&damaged, Style::Auto).expect_err("damaged");
+    assert!(refusal.starts_with("\"orders.wasm\" is "), "{refusal}");
+}
+
+#[test]
+fn a61_an_unknown_import_is_named() {
+    let import = r#"(import "acme:db/query@1.0.0" (instance (export "run" (func))))"#;
+    check(
+        &component(import),
+        &["imports acme:db/query@1.0.0,", "compose the component"],
+        "plugin-refused",
+    );
+    let http = r#"(import "wasi:http/types@0.2.4" (instance (export "f" (func))))"#;
+    check(&component(http), &["wasi:http/types@0.2.4", "HTTP is not offered"], "plugin-refused");
+    let newer = r#"(import "oncue:handler/queues@0.2.0" (instance (export "f" (func))))"#;
+    check(&component(newer), &["queues@0.2.0", "oncue:handler@0.1"], "plugin-refused");
+    let draft = r#"(import "wasi:keyvalue/store@0.2.0-draft" (instance (export "f" (func))))"#;
+    check(&component(draft), &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics)"], "plugin-refused");
+}
+
+#[test]
+fn offered_imports_and_types_alone_pass() {
+    let imports = r#"
+      (import "wasi:io/poll@0.2.99" (instance (export "f" (func))))
+      (import "wasi:config/store@0.2.0-rc.1" (instance (export "f" (func))))
+      (import "acme:types/units@1.0.0" (instance (type $t u64) (export "t" (type (eq $t)))))"#;
+    check(&component(imports), &["exports nothing"], "wrong-world");
+}
+
+#[test]
+fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
+    let near = "the nearest world is message-handler, which exports oncue:handler/on-message@0.1.0";
+    check(
+        &handler("demo:host/on-message@0.1.0", ON_MESSAGE),
+        &["exports demo:host/on-message@0.1.0", near, "package is demo:host instead of"],
+        "wrong-world",
+    );
+    check(
+        &handler("oncue:handler/on-message@0.2.0", ON_MESSAGE),
+        &["exports oncue:handler/on-message@0.2.0", near, "version is 0.2.0"],
+        "wrong-world",
+    );
+    check(
+        &handler("oncue:handler/on-message@0.1.0", r#"(param "body" string) (result string)"#),
+        &[near, "handle takes \"message\" that is string instead of borrow<message>"],
+        "wrong-world",
+    );
+    check(
+        &handler(
+            "oncue:handler/on-trigger@0.1.0",
+            r#"(param "message" (borrow $message)) (result (result (error $failure)))"#,
+        ),
+        &["world is trigger-handler", "borrow<message> instead of a record"],
+        "wrong-world",
+    );
+    check(
+        &handler("acme:x/on-mesage@1.0.0", ON_MESSAGE),
+        &[near, "it has acme:x/on-mesage@1.0.0 in its place"],
+        "wrong-world",
+    );
+    check(
+        &handler("wasi:cli/run@0.2.0", "(result string)"),
+        &[near, "wasi:cli/run@0.2.0 makes it a handler of style command"],
+        "wrong-world",
+    );
+    check(
+        &handler("acme:calculator/add@1.0.0", ON_MESSAGE),
+        &["exports acme:calculator/add@1.0.0", near, "none of its exports is a handler"],
+        "wrong-world",
+    );
+}

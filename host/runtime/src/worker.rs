@@ -1,0 +1,537 @@
+//! The threads that guests run on: their own, so that a busy guest never delays the API or the
+//! manager.
+//!
+//! A small executor: tasks are futures in two lanes, and a guest gives way every millisecond
+//! ([`crate::ticker`]). One that has used more than a few milliseconds goes to the low lane; with
+//! two workers or more, one of them takes from the high lane only, so a short task never waits for
+//! long ones. Timers and locks are tokio's, on a runtime that is kept for them and runs no guest.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::engine::Sandbox;
+
+/// Guest time after which a task goes to the low lane.
+const HIGH_LANE: Duration = Duration::from_millis(5);
+
+/// The time that a task has spent on a worker, waits excluded.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    micros: AtomicU64,
+    since: Mutex<Option<Instant>>,
+}
+
+impl Meter {
+    fn begin(&self) {
+        *self.since.lock() = Some(Instant::now());
+    }
+
+    fn end(&self) {
+        if let Some(since) = self.since.lock().take() {
+            self.micros.fetch_add(micros(since), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the task still belongs to the high lane.
+    fn is_high(&self) -> bool {
+        u128::from(self.micros()) <= HIGH_LANE.as_micros()
+    }
+
+    /// Microseconds up to now.
+    pub(crate) fn micros(&self) -> u64 {
+        let now = self.since.lock().map_or(0, micros);
+        self.micros.load(Ordering::Relaxed) + now
+    }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+type Future_ = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Waits for a wake-up.
+const IDLE: u8 = 0;
+/// In a lane.
+const QUEUED: u8 = 1;
+/// Being polled.
+const RUNNING: u8 = 2;
+/// Being polled, and woken meanwhile.
+const WOKEN: u8 = 3;
+
+/// A task that is under way.
+struct Work {
+    pool: Arc<Pool>,
+    meter: Arc<Meter>,
+    state: AtomicU8,
+    /// Taken by the worker that polls it; none after its end.
+    future: Mutex<Option<Future_>>,
+}
+
+impl Wake for Work {
+    fn wake(self: Arc<Self>) {
+        let next = |state| match state {
+            IDLE => Some(QUEUED),
+            RUNNING => Some(WOKEN),
+            _ => None,
+        };
+        let before = self
+            .state
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
+        if before == Ok(IDLE) {
+            let pool = Arc::clone(&self.pool);
+            pool.push(self);
+        }
+    }
+}
+
+/// Takes a task off the list when its future is gone, however that came.
+struct Listed {
+    pool: Arc<Pool>,
+    number: u64,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.pool.tasks.lock().remove(&self.number);
+    }
+}
+
+/// What waits for a worker.
+#[derive(Default)]
+struct Lanes {
+    high: VecDeque<Arc<Work>>,
+    low: VecDeque<Arc<Work>>,
+    /// Workers asleep that take from both lanes.
+    idle: usize,
+    /// Whether the next one of a worker for both is from the low lane, when both have some.
+    low_turn: bool,
+    closed: bool,
+}
+
+impl Lanes {
+    fn add(&mut self, work: Arc<Work>, is_high: bool) {
+        let lane = if is_high {
+            &mut self.high
+        } else {
+            &mut self.low
+        };
+        lane.push_back(work);
+    }
+
+    fn take(&mut self, high_only: bool) -> Option<Arc<Work>> {
+        if high_only {
+            return self.high.pop_front();
+        }
+        // In turns, so that neither lane starves the other.
+        self.low_turn = !self.low_turn;
+        let (first, second) = if self.low_turn {
+            (&mut self.high, &mut self.low)
+        } else {
+            (&mut self.low, &mut self.high)
+        };
+        first.pop_front().or_else(|| second.pop_front())
+    }
+}
+
+struct Pool {
+    lanes: Mutex<Lanes>,
+    /// Wakes workers that take from both lanes.
+    both: Condvar,
+    /// Wakes the worker that takes from the high lane only.
+    high: Condvar,
+    sandbox: Sandbox,
+    /// Tasks that have not ended, by number: those that wait are held by their wakers only.
+    tasks: Mutex<HashMap<u64, Weak<Work>>>,
+    started: AtomicU64,
+}
+
+impl Pool {
+    fn push(&self, work: Arc<Work>) {
+        let is_high = work.meter.is_high();
+        let mut lanes = self.lanes.lock();
+        if lanes.closed {
+            // Dropped after the lock: the end of a task may wake another.
+            drop(lanes);
+            drop(work);
+            return;
+        }
+        lanes.add(work, is_high);
+        let short_of_hands = lanes.high.len() + lanes.low.len() > lanes.idle;
+        drop(lanes);
+        self.both.notify_one();
+        if is_high && short_of_hands {
+            self.high.notify_one();
+        }
+    }
+
+    /// The next task for a worker; none when the pool is closed.
+    fn next(&self, high_only: bool) -> Option<Arc<Work>> {
+        let mut lanes = self.lanes.lock();
+        loop {
+            if lanes.closed {
+                return None;
+            }
+            if let Some(work) = lanes.take(high_only) {
+                return Some(work);
+            }
+            if high_only {
+                self.high.wait(&mut lanes);
+            } else {
+                lanes.idle += 1;
+                self.both.wait(&mut lanes);
+                lanes.idle -= 1;
+            }
+        }
+    }
+}
+
+/// The workers. Dropping them drops every task that has not ended.
+pub(crate) struct Workers {
+    pool: Arc<Pool>,
+    threads: Vec<JoinHandle<()>>,
+    timers: Option<Runtime>,
+}
+
+impl Workers {
+    /// Starts `count` threads, at least one.
+    ///
+    /// # Errors
+    /// The operating system refuses a thread.
+    pub(crate) fn start(sandbox: Sandbox, count: usize) -> std::io::Result<Self> {
+        let timers = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("oncue-timers")
+            .enable_all()
+            .build()?;
+        let pool = Arc::new(Pool {
+            lanes: Mutex::default(),
+            both: Condvar::new(),
+            high: Condvar::new(),
+            sandbox,
+            tasks: Mutex::default(),
+            started: AtomicU64::new(0),
+        });
+        let mut workers = Self {
+            pool,
+            threads: Vec::new(),
+            timers: None,
+        };
+        for number in 0..count.max(1) {
+            let (pool, handle) = (Arc::clone(&workers.pool), timers.handle().clone());
+            let high_only = number == 0 && count > 1;
+            let thread = std::thread::Builder::new().name(format!("oncue-worker-{number}"));
+            workers
+                .threads
+                .push(thread.spawn(move || work(&pool, &handle, high_only))?);
+        }
+        workers.timers = Some(timers);
+        Ok(workers)
+    }
+
+    /// Runs a task. It is given its meter, and ends when its future does.
+    pub(crate) fn spawn<F>(&self, task: impl FnOnce(Arc<Meter>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let meter = Arc::new(Meter::default());
+        let number = self.pool.started.fetch_add(1, Ordering::Relaxed);
+        let listed = Listed {
+            pool: Arc::clone(&self.pool),
+            number,
+        };
+        let task = task(Arc::clone(&meter));
+        let future: Future_ = Box::pin(async move {
+            // Moved in whole: it goes when the future does, even one that was never polled.
+            let _listed = listed;
+            task.await;
+        });
+        let work = Arc::new(Work {
+            pool: Arc::clone(&self.pool),
+            meter,
+            state: AtomicU8::new(QUEUED),
+            future: Mutex::new(Some(future)),
+        });
+        self.pool.tasks.lock().insert(number, Arc::downgrade(&work));
+        self.pool.push(work);
+    }
+
+    /// Tasks that have not ended.
+    pub(crate) fn live(&self) -> usize {
+        self.pool.tasks.lock().len()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let (high, low) = {
+            let mut lanes = self.pool.lanes.lock();
+            lanes.closed = true;
+            (
+                std::mem::take(&mut lanes.high),
+                std::mem::take(&mut lanes.low),
+            )
+        };
+        drop((high, low));
+        self.pool.both.notify_all();
+        self.pool.high.notify_all();
+        for thread in self.threads.drain(..) {
+            // A worker contains the panics of its tasks; there is nobody left to tell of its own.
+            let _ = thread.join();
+        }
+        let waiting: Vec<_> = self
+            .pool
+            .tasks
+            .lock()
+            .values()
+            .filter_map(Weak::upgrade)
+            .collect();
+        for work in waiting {
+            let future = work.future.lock().take();
+            drop(future);
+        }
+        if let Some(timers) = self.timers.take() {
+            // Not waited for: this may be called from within another runtime.
+            timers.shutdown_background();
+        }
+    }
+}
+
+/// A worker's life.
+fn work(pool: &Arc<Pool>, timers: &Handle, high_only: bool) {
+    let _entered = timers.enter();
+    while let Some(work) = pool.next(high_only) {
+        let running = pool.sandbox.ticker().running();
+        poll(work);
+        drop(running);
+    }
+}
+
+/// Polls a task once. A panic in host code ends the task and not the worker.
+fn poll(work: Arc<Work>) {
+    work.state.store(RUNNING, Ordering::SeqCst);
+    let Some(mut future) = work.future.lock().take() else {
+        return;
+    };
+    let waker = Waker::from(Arc::clone(&work));
+    let mut context = Context::from_waker(&waker);
+    work.meter.begin();
+    let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context)));
+    work.meter.end();
+    match polled {
+        Ok(Poll::Pending) => {
+            *work.future.lock() = Some(future);
+            let idle =
+                work.state
+                    .compare_exchange(RUNNING, IDLE, Ordering::SeqCst, Ordering::SeqCst);
+            if idle.is_err() {
+                work.state.store(QUEUED, Ordering::SeqCst);
+                let pool = Arc::clone(&work.pool);
+                pool.push(work);
+            }
+        }
+        Ok(Poll::Ready(())) => drop(future),
+        Err(panic) => {
+            let what = panic.downcast_ref::<&str>().copied();
+            let what = what.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            tracing::error!(
+                panic = what.unwrap_or("unknown"),
+                "a task panicked in the host; it is undone, report this"
+            );
+            if catch_unwind(AssertUnwindSafe(|| drop(future))).is_err() {
+                tracing::error!("undoing the task that panicked panicked again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use super::*;
+    use crate::engine::SandboxConfig;
+
+    /// Longer than any machine takes; a test that waits so long has failed.
+    const BOUND: Duration = Duration::from_secs(60);
+
+    /// More answers than any test waits for, so that no task waits for the test.
+    const MAX_ANSWERS: usize = 1000;
+
+    fn workers(count: usize) -> Workers {
+        let sandbox = Sandbox::new(SandboxConfig { slots: Some(16) }).expect("a sandbox");
+        Workers::start(sandbox, count).expect("workers")
+    }
+
+    /// Gives way so many times.
+    async fn give_way(times: usize) {
+        let mut left = times;
+        std::future::poll_fn(|context| {
+            if left == 0 {
+                return Poll::Ready(());
+            }
+            left -= 1;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Starts tasks made by `task`, which get a sender to answer with; the receiver gets all
+    /// answers.
+    fn start<F>(workers: &Workers, count: usize, task: impl Fn() -> F) -> Receiver<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, receiver) = sync_channel(MAX_ANSWERS);
+        for _ in 0..count {
+            let (sender, task) = (sender.clone(), task());
+            workers.spawn(|_| async move {
+                task.await;
+                sender.send(()).expect("the test waits");
+            });
+        }
+        receiver
+    }
+
+    fn wait(receiver: &Receiver<()>, count: usize) {
+        for _ in 0..count {
+            receiver.recv_timeout(BOUND).expect("a task ends");
+        }
+    }
+
+    /// Waits until so many tasks are left: one that has answered is a moment from its end.
+    fn settle(workers: &Workers, left: usize) {
+        let begun = Instant::now();
+        while workers.live() != left {
+            assert!(
+                begun.elapsed() < BOUND,
+                "{} tasks are left, not {left}",
+                workers.live()
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn tasks_give_way_and_end() {
+        for count in [1, 2, 4] {
+            let workers = workers(count);
+            wait(&start(&workers, 100, || give_way(100)), 100);
+            settle(&workers, 0);
+        }
+    }
+
+    #[test]
+    fn tasks_wait_for_timers_and_for_other_threads() {
+        let workers = workers(2);
+        let sleep = || async { tokio::time::sleep(Duration::from_millis(2)).await };
+        wait(&start(&workers, 10, sleep), 10);
+        let (ask, asked) = tokio::sync::oneshot::channel::<()>();
+        let asked = Mutex::new(Some(asked));
+        let receiver = start(&workers, 1, || {
+            let asked = asked.lock().take();
+            async move {
+                asked.expect("one task").await.expect("the sender lives");
+            }
+        });
+        ask.send(()).expect("the task lives");
+        wait(&receiver, 1);
+    }
+
+    #[test]
+    fn a_panic_ends_the_task_and_not_the_worker() {
+        let workers = workers(1);
+        workers.spawn(|_| async { panic!("in host code") });
+        wait(&start(&workers, 1, || give_way(1)), 1);
+        settle(&workers, 0);
+    }
+
+    #[test]
+    fn a50_busy_tasks_do_not_keep_others_from_running() {
+        for count in [1, 2] {
+            let workers = workers(count);
+            let stop = Arc::new(AtomicBool::new(false));
+            let busy = start(&workers, 4, || {
+                let stop = Arc::clone(&stop);
+                async move {
+                    while !stop.load(Ordering::SeqCst) {
+                        let begun = Instant::now();
+                        while begun.elapsed() < crate::ticker::TICK {
+                            std::hint::spin_loop();
+                        }
+                        give_way(1).await;
+                    }
+                }
+            });
+            wait(&start(&workers, 20, || give_way(3)), 20);
+            settle(&workers, 4);
+            stop.store(true, Ordering::SeqCst);
+            wait(&busy, 4);
+        }
+    }
+
+    #[test]
+    fn a_task_that_waits_is_dropped_with_the_workers() {
+        struct Told(std::sync::mpsc::SyncSender<()>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+            }
+        }
+        let workers = workers(2);
+        let notify = Arc::new(tokio::sync::Notify::new());
+        let (sender, receiver) = sync_channel(MAX_ANSWERS);
+        let (begun, has_begun) = sync_channel(MAX_ANSWERS);
+        let (told, waits) = (Told(sender), Arc::clone(&notify));
+        workers.spawn(|_| async move {
+            let _told = told;
+            begun.send(()).expect("the test waits");
+            waits.notified().await;
+        });
+        has_begun.recv_timeout(BOUND).expect("it begins");
+        drop(workers);
+        receiver.recv_timeout(BOUND).expect("it is dropped");
+    }
+
+    /// Puts works in the lanes by their meters and answers the order in which a worker takes them.
+    fn order(micros: &[u64], high_only: bool) -> Vec<u64> {
+        let pool = workers(1).pool.clone();
+        let mut lanes = Lanes::default();
+        for spent in micros {
+            let meter = Meter {
+                micros: AtomicU64::new(*spent),
+                since: Mutex::new(None),
+            };
+            let is_high = meter.is_high();
+            let work = Arc::new(Work {
+                pool: Arc::clone(&pool),
+                meter: Arc::new(meter),
+                state: AtomicU8::new(QUEUED),
+                future: Mutex::new(None),
+            });
+            lanes.add(work, is_high);
+        }
+        std::iter::from_fn(|| lanes.take(high_only))
+            .map(|work| work.meter.micros())
+            .collect()
+    }
+
+    #[test]
+    fn a_task_past_its_time_goes_to_the_low_lane() {
+        assert_eq!(order(&[1, 5000, 5001, 9000], true), [1, 5000]);
+        assert_eq!(order(&[9000, 8000, 1, 2], false), [1, 9000, 2, 8000]);
+        assert_eq!(order(&[9000, 8000, 7000], false), [9000, 8000, 7000]);
+    }
+}
