@@ -1,1 +1,13 @@
-//! Under construction.
+//! The HTTP API over a queue manager with a memory store and a scripted task host. Every answer is
+//! checked against the OpenAPI document.
+
+mod definitions;
+mod document;
+mod events;
+mod harness;
+mod host;
+mod leases;
+mod listener;
+mod messages;
+mod schema;
+mod tasks;

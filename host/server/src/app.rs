@@ -1,0 +1,162 @@
+//! What every route shares: the manager's handle, the options, and the bounds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use oncue_core::code::Code;
+use oncue_manager::handle::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+use crate::error::Problem;
+use crate::extract::permits_of;
+
+/// Bounds of the listener. Nothing a client does costs more than these.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Largest body of a request, in bytes. A queue's `max-message-length` holds beside it.
+    pub body_limit: usize,
+    /// Bytes of all bodies that are being received or worked on.
+    pub body_memory: usize,
+    /// How long one body may take to arrive.
+    pub body_time: Duration,
+    /// Requests worked on at a time, those that wait for messages or events apart.
+    pub max_requests: usize,
+    /// Gets that wait and event streams at a time.
+    pub max_waiting: usize,
+    /// Connections at a time; further ones wait in the system's backlog.
+    pub max_connections: usize,
+    /// How long a connection may stay without a whole request head, or without taking the bytes of
+    /// an answer.
+    pub idle_time: Duration,
+    /// How long requests in flight may take to finish once the server stops.
+    pub stop_time: Duration,
+    /// Names beside the loopback ones that a `Host` header may bear: those of a proxy in front.
+    pub allowed_hosts: Vec<String>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            body_limit: 16 << 20,
+            body_memory: 256 << 20,
+            body_time: Duration::from_secs(60),
+            max_requests: 256,
+            max_waiting: 512,
+            max_connections: 768,
+            idle_time: Duration::from_secs(60),
+            stop_time: Duration::from_secs(10),
+            allowed_hosts: Vec::new(),
+        }
+    }
+}
+
+/// Shared by all routes.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) handle: Handle,
+    pub(crate) options: Arc<ServerOptions>,
+    requests: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
+    stopping: Arc<watch::Sender<bool>>,
+    ids: Arc<RequestIds>,
+}
+
+impl App {
+    pub(crate) fn new(handle: Handle, options: ServerOptions) -> Self {
+        Self {
+            handle,
+            requests: Arc::new(Semaphore::new(options.max_requests)),
+            waiting: Arc::new(Semaphore::new(options.max_waiting)),
+            bodies: Arc::new(Semaphore::new(permits_of(options.body_memory))),
+            stopping: Arc::new(watch::Sender::new(false)),
+            ids: Arc::new(RequestIds::new()),
+            options: Arc::new(options),
+        }
+    }
+
+    /// A place among the requests that are worked on.
+    ///
+    /// # Errors
+    /// `too-many-requests` when all are taken.
+    pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let taken = Arc::clone(&self.requests).try_acquire_owned();
+        taken.map_err(|_full| too_many("requests are in work", self.options.max_requests))
+    }
+
+    /// A place among those who wait.
+    ///
+    /// # Errors
+    /// `too-many-requests` when all are taken.
+    pub(crate) fn admit_waiting(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let taken = Arc::clone(&self.waiting).try_acquire_owned();
+        taken.map_err(|_full| too_many("gets and event streams wait", self.options.max_waiting))
+    }
+
+    /// A share of the memory for bodies; none for an empty one.
+    ///
+    /// # Errors
+    /// `too-many-requests` when there is not enough left.
+    pub(crate) fn reserve_body(
+        &self,
+        permits: u32,
+    ) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+        if permits == 0 {
+            return Ok(None);
+        }
+        // A body within the limit passes alone, even where the memory is set below the limit.
+        let all = permits_of(self.options.body_memory);
+        let permits = permits.min(u32::try_from(all).unwrap_or(u32::MAX));
+        let taken = Arc::clone(&self.bodies).try_acquire_many_owned(permits);
+        taken.map(Some).map_err(|_full| {
+            let memory = oncue_core::quantity::format_bytes(self.options.body_memory as u64);
+            let detail = format!("the bodies of other requests take up their {memory}; try again");
+            Problem::new(Code::TooManyRequests, detail)
+        })
+    }
+
+    /// Ends what waits, so that the server can stop.
+    pub(crate) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Resolves once the server is stopping.
+    pub(crate) async fn stopped(&self) {
+        let mut stopping = self.stopping.subscribe();
+        // The sender lives in `self`, so the wait cannot fail.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// A new request id.
+    pub(crate) fn new_request_id(&self) -> String {
+        self.ids.next()
+    }
+}
+
+fn too_many(what: &str, limit: usize) -> Problem {
+    Problem::new(
+        Code::TooManyRequests,
+        format!("{limit} {what}, and no more are taken; try again"),
+    )
+}
+
+/// Makes ids of requests: a random part for this start of the host, and a number.
+struct RequestIds {
+    start: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    fn new() -> Self {
+        Self {
+            start: fastrand::u64(..),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    fn next(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{:08x}-{number}", self.start & 0xffff_ffff)
+    }
+}

@@ -1,0 +1,85 @@
+//! The routes, one file for each resource.
+
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use axum::{Json, Router};
+use oncue_manager::handle::Handle;
+use serde::Serialize;
+use serde_json::Value;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::{App, ServerOptions};
+use crate::error::Problem;
+use crate::guard;
+
+mod events;
+mod host;
+mod leases;
+mod messages;
+mod plugins;
+mod processes;
+mod queues;
+mod tasks;
+mod triggering;
+mod units;
+
+/// What a route answers with when all is well.
+pub(crate) type Answer<T> = Result<T, Problem>;
+
+/// Every route with its description. A new resource is a new file and a line here.
+fn all() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(crate::openapi::base())
+        .merge(queues::routes())
+        .merge(messages::routes())
+        .merge(units::routes())
+        .merge(leases::routes())
+        .merge(processes::routes())
+        .merge(plugins::routes())
+        .merge(triggering::routes())
+        .merge(tasks::routes())
+        .merge(host::routes())
+        .merge(events::routes())
+}
+
+/// The OpenAPI document.
+#[must_use]
+pub fn openapi() -> OpenApi {
+    crate::openapi::finish(all().into_openapi())
+}
+
+/// Everything under `/v1` and the host's own paths, over a queue manager, with all bounds.
+pub fn router(handle: Handle, options: ServerOptions) -> Router {
+    router_of(App::new(handle, options))
+}
+
+/// The same over what the listener shares with it.
+pub(crate) fn router_of(app: App) -> Router {
+    let (router, document) = all().split_for_parts();
+    let document = crate::openapi::finish(document);
+    layered(router.merge(host::document_route(&document)), app)
+}
+
+/// Puts what stands before every route around them.
+fn layered(router: Router<App>, app: App) -> Router {
+    router
+        .method_not_allowed_fallback(guard::method_not_allowed)
+        .fallback(guard::not_found)
+        .layer(DefaultBodyLimit::max(app.options.body_limit))
+        .layer(from_fn_with_state(app.clone(), guard::limit))
+        .layer(CatchPanicLayer::custom(guard::panicked))
+        .layer(from_fn_with_state(app.clone(), guard::answer))
+        .with_state(app)
+}
+
+/// A view as JSON. A view that cannot be serialised is a fault of ours.
+pub(crate) fn json<T: Serialize>(view: &T) -> Answer<Json<Value>> {
+    serde_json::to_value(view).map(Json).map_err(|error| {
+        tracing::error!("a view could not be written as JSON: {error}");
+        Problem::internal()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Queues: list, define, show, alter, delete, clear.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oncue_core::code::Code;
+use oncue_core::definition::QueuePatch;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Answer, json};
+use crate::app::App;
+use crate::error::Problem;
+use crate::extract::{Fields, Query, QueuePath};
+use crate::openapi::{Absent, Common, Conflict, Unprocessable, WithBody};
+use crate::wire::fields::boolean;
+use crate::wire::schema::{QueueAttributesSchema, QueueSchema};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(list_queues))
+        .routes(routes!(define_queue, show_queue, alter_queue, delete_queue))
+        .routes(routes!(clear_queue))
+}
+
+/// How many messages were removed.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Cleared {
+    /// Messages removed. Those in a task's or a consumer's hand stay.
+    cleared: u64,
+}
+
+fn patch(fields: &Fields) -> Answer<QueuePatch> {
+    QueuePatch::parse(&fields.0)
+        .map_err(|faults| Problem::with_faults(Code::InvalidDefinition, faults))
+}
+
+/// All queues, by name.
+#[utoipa::path(
+    get, path = "/v1/queues", tag = "queues",
+    responses((status = 200, description = "All queues, by name", body = [QueueSchema]), Common)
+)]
+async fn list_queues(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+    query.nothing()?;
+    json(&app.handle.queues().await?)
+}
+
+/// Defines a queue, or lays the attributes over those of one that is there. Repeating it changes
+/// nothing.
+#[utoipa::path(
+    put, path = "/v1/queues/{queue}", tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    request_body(content = Option<QueueAttributesSchema>, description = "May be empty"),
+    responses(
+        (status = 200, description = "The queue was there", body = QueueSchema),
+        (status = 201, description = "The queue was made", body = QueueSchema,
+            headers(("location" = String, description = "The queue's path"))),
+        Common, WithBody, Conflict, Unprocessable
+    )
+)]
+async fn define_queue(
+    State(app): State<App>,
+    QueuePath(queue): QueuePath,
+    query: Query,
+    fields: Fields,
+) -> Answer<Response> {
+    query.nothing()?;
+    let location = format!("/v1/queues/{queue}");
+    let (view, made) = app.handle.define_queue(queue, patch(&fields)?).await?;
+    defined(json(&view)?, made, &location)
+}
+
+/// The answer to a definition: `201` and where it is when it is new.
+pub(super) fn defined(view: Json<Value>, made: bool, location: &str) -> Answer<Response> {
+    if !made {
+        return Ok(view.into_response());
+    }
+    // Names have no character that a path or a header could not bear.
+    let location = HeaderValue::try_from(location).map_err(|_bad| Problem::internal())?;
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], view).into_response())
+}
+
+/// One queue.
+#[utoipa::path(
+    get, path = "/v1/queues/{queue}", tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    responses((status = 200, description = "The queue", body = QueueSchema), Common, Absent)
+)]
+async fn show_queue(
+    State(app): State<App>,
+    QueuePath(queue): QueuePath,
+    query: Query,
+) -> Answer<Json<Value>> {
+    query.nothing()?;
+    json(&app.handle.queue(queue).await?)
+}
+
+/// Alters a queue: attributes that are given replace an operator's earlier values, null takes one
+/// away so that the manifest's value or the default shows again.
+#[utoipa::path(
+    patch, path = "/v1/queues/{queue}", tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    request_body = QueueAttributesSchema,
+    responses(
+        (status = 200, description = "The queue as it is now", body = QueueSchema),
+        Common, Absent, WithBody, Conflict, Unprocessable
+    )
+)]
+async fn alter_queue(
+    State(app): State<App>,
+    QueuePath(queue): QueuePath,
+    query: Query,
+    fields: Fields,
+) -> Answer<Json<Value>> {
+    query.nothing()?;
+    json(&app.handle.alter_queue(queue, patch(&fields)?).await?)
+}
+
+/// Deletes a queue. Refused while it holds messages, unless forced.
+#[utoipa::path(
+    delete, path = "/v1/queues/{queue}", tag = "queues",
+    params(
+        ("queue" = String, Path, description = "The queue"),
+        ("force" = Option<bool>, Query, description = "Delete its messages too")
+    ),
+    responses((status = 204, description = "Deleted"), Common, Absent, Conflict)
+)]
+async fn delete_queue(
+    State(app): State<App>,
+    QueuePath(queue): QueuePath,
+    query: Query,
+) -> Answer<StatusCode> {
+    let mut force = false;
+    query.read(&["force"], |_, value| {
+        force = boolean(value)?;
+        Ok(())
+    })?;
+    app.handle.delete_queue(queue, force).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Removes all messages of a queue, but for those in a task's or a consumer's hand.
+#[utoipa::path(
+    post, path = "/v1/queues/{queue}/clear", tag = "queues",
+    params(("queue" = String, Path, description = "The queue")),
+    responses((status = 200, description = "Done", body = Cleared), Common, Absent)
+)]
+async fn clear_queue(
+    State(app): State<App>,
+    QueuePath(queue): QueuePath,
+    query: Query,
+) -> Answer<Json<Cleared>> {
+    query.nothing()?;
+    let cleared = app.handle.clear(&queue).await?;
+    Ok(Json(Cleared { cleared }))
+}

@@ -1,0 +1,90 @@
+//! Task records.
+
+use axum::Json;
+use axum::extract::State;
+use oncue_core::outcome::Outcome;
+use oncue_manager::handle::{MAX_TASKS, TaskFilter};
+use oncue_manager::tasks::TaskId;
+use serde_json::Value;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::{Answer, json};
+use crate::app::App;
+use crate::extract::{Query, TaskPath};
+use crate::openapi::{Absent, Common};
+use crate::wire::fields::{boolean, integer, shown, text};
+use crate::wire::put::queue_name;
+use crate::wire::schema::TaskSchema;
+
+/// Records of one answer when nothing else is asked for.
+const DEFAULT_MAX: usize = 100;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::default()
+        .routes(routes!(list_tasks))
+        .routes(routes!(show_task))
+}
+
+fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
+    let word = text(raw)?;
+    Outcome::ALL
+        .into_iter()
+        .find(|outcome| outcome.as_str() == word)
+        .ok_or_else(|| {
+            let words = Outcome::ALL.map(Outcome::as_str);
+            let meant = oncue_core::definition::nearest(word, words);
+            let meant = meant
+                .map(|word| format!("; did you mean \"{word}\"?"))
+                .unwrap_or_default();
+            format!("is {}; use one of {}{meant}", shown(raw), words.join(", "))
+        })
+}
+
+/// Tasks, newest first: those that run, recent ones, and failed ones of earlier times.
+#[utoipa::path(
+    get, path = "/v1/tasks", tag = "tasks",
+    params(
+        ("queue" = Option<String>, Query, description = "Only of this queue"),
+        ("outcome" = Option<String>, Query, description = "Only with this outcome"),
+        ("failed" = Option<bool>, Query, description = "Only failures"),
+        ("before" = Option<u64>, Query, description = "Only older than this task"),
+        ("max" = Option<u32>, Query, description = "At most so many, 1 to 1000; 100 if left out")
+    ),
+    responses((status = 200, description = "Tasks, newest first", body = [TaskSchema]), Common)
+)]
+async fn list_tasks(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+    let mut filter = TaskFilter {
+        max: DEFAULT_MAX,
+        ..TaskFilter::default()
+    };
+    query.read(
+        &["queue", "outcome", "failed", "before", "max"],
+        |name, value| {
+            match name {
+                "queue" => filter.queue = Some(queue_name(value)?),
+                "outcome" => filter.outcome = Some(outcome(value)?),
+                "failed" => filter.failed = boolean(value)?,
+                "before" => filter.before = Some(TaskId(integer(value, 0, u64::MAX)?)),
+                _ => filter.max = integer(value, 1, MAX_TASKS as u64)?,
+            }
+            Ok(())
+        },
+    )?;
+    json(&app.handle.tasks(filter).await?)
+}
+
+/// One task.
+#[utoipa::path(
+    get, path = "/v1/tasks/{task}", tag = "tasks",
+    params(("task" = u64, Path, description = "The task")),
+    responses((status = 200, description = "The task", body = TaskSchema), Common, Absent)
+)]
+async fn show_task(
+    State(app): State<App>,
+    TaskPath(task): TaskPath,
+    query: Query,
+) -> Answer<Json<Value>> {
+    query.nothing()?;
+    json(&app.handle.task(task).await?)
+}
