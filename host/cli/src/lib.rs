@@ -1,1 +1,108 @@
-//! Under construction.
+//! The oncue command: arguments, commands, rendering, exit codes.
+//!
+//! Most commands are clients of `/v1` and do nothing that a program could not do over HTTP. Only
+//! `serve` opens a store and runs plugins, and only `plugin inspect` and `plugin check` look at
+//! components by themselves. This crate decides nothing about messages or triggers.
+//!
+//! | Module | What |
+//! |---|---|
+//! | `args` | every command and argument with its help |
+//! | `commands` | what each command asks and shows, a file for each group |
+//! | `client` | one request, one answer, refusals as failures |
+//! | `render` | tables, JSON, untrusted text; stdout and stderr |
+//! | `config` | settings and their origins |
+//! | `exit` | exit codes, and the one printer of errors |
+//! | `offline` | `plugin inspect` and `plugin check` |
+//! | `serve` | the host, from its parts |
+//! | `demo` | the samples on a host of their own (feature `demo`) |
+
+mod args;
+mod client;
+mod commands;
+mod config;
+#[cfg(feature = "demo")]
+mod demo;
+mod exit;
+mod offline;
+mod render;
+mod serve;
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use oncue_runtime::plugin::{SUBCOMMAND, compile_child};
+
+use args::{Cli, Command};
+use exit::{Exit, Failure};
+
+/// A sample plugin that the demo runs.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its component.
+    pub component: PathBuf,
+    /// Its manifest, if it has one.
+    pub manifest: Option<PathBuf>,
+}
+
+/// The samples that the demo runs, built and found by whoever calls [`run`].
+#[derive(Clone, Debug)]
+pub struct Samples {
+    /// Routes orders by their kind: queue `orders` to `invoices` and `audit.KIND`.
+    pub route_orders: Sample,
+    /// Adds each order up: queue `running-total` to `totals`.
+    pub running_total: Sample,
+}
+
+/// Runs the command line of this process. `samples` is what `oncue demo` runs; without them it is
+/// refused.
+#[must_use]
+pub fn run(samples: Option<Samples>) -> ExitCode {
+    // The host runs itself as its compiler. Not a command: nobody else can use it.
+    let arguments: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    if let Some((SUBCOMMAND, rest)) = arguments
+        .split_first()
+        .map(|(first, rest)| (first.as_str(), rest))
+    {
+        return compile_child(rest).into();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return parsed_to_end(&answer),
+    };
+    match dispatch(&cli, samples) {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => {
+            failure.report(io::stderr());
+            failure.exit.into()
+        }
+    }
+}
+
+/// Help and version are answers, not errors; everything else is wrong usage.
+fn parsed_to_end(answer: &clap::Error) -> ExitCode {
+    // A closed pipe is no error here either.
+    let _ = answer.print();
+    let exit = if answer.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Done
+    };
+    exit.into()
+}
+
+fn dispatch(cli: &Cli, samples: Option<Samples>) -> Result<(), Failure> {
+    match &cli.command {
+        Command::Serve(args) => serve::run(&cli.globals, args),
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => demo::run(&cli.globals, args, samples),
+        _ => {
+            drop(samples);
+            commands::run(cli)
+        }
+    }
+}

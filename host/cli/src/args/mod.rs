@@ -1,0 +1,207 @@
+//! The command line: every command and argument, with its help.
+//!
+//! Arguments are checked for form only (a name is a name, a time is a time); what they mean is up
+//! to `commands` and to the host. Settings have flags here and everything else in `config`. The
+//! list of commands is [`Command`]; each group has a file.
+
+pub(crate) mod attributes;
+pub(crate) mod definitions;
+#[cfg(feature = "demo")]
+pub(crate) mod demo;
+pub(crate) mod messages;
+pub(crate) mod operations;
+pub(crate) mod serve;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use oncue_core::message::MessageId;
+use oncue_core::names::{ProcessName, QueueName};
+use oncue_core::quantity::parse_millis;
+
+use crate::config::Flags;
+use crate::render::Format;
+
+const ABOUT: &str = "A durable message-queue manager that runs sandboxed WASM handlers on cue";
+
+const LONG_ABOUT: &str = "\
+A durable message-queue manager that runs sandboxed WASM handlers on cue.
+
+Drop a component into the plugins directory of a running host, and it handles the messages of \
+its queue: when a trigger fires, the queue manager itself starts the handler, if the resources \
+are there.";
+
+const EXAMPLES: &str = "\
+Examples:
+  oncue serve                           start a host here: ./data, ./plugins, 127.0.0.1:7373
+  oncue put orders '{\"order\":\"o-1\"}'    put a message
+  oncue get invoices --wait 10s         get one, print it, acknowledge it
+  oncue explain orders                  why is the queue triggering, or why not?
+  oncue tasks --failed                  what went wrong lately
+
+Settings come from flags, then ONCUE_* variables, then oncue.toml; see \"oncue config show\".
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "oncue",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_long_help = EXAMPLES,
+    propagate_version = true,
+    arg_required_else_help = true,
+    infer_subcommands = false,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Globals {
+    /// The host to talk to [default: http://127.0.0.1:7373]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Options of every command"
+    )]
+    url: Option<String>,
+    /// How long to wait for an answer, such as 30s [default: 30s]
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        help_heading = "Options of every command"
+    )]
+    timeout: Option<String>,
+    /// Read settings from this file [default: oncue.toml, if it is there]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options of every command"
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// What to print: tables for people, or the JSON of the HTTP API
+    #[arg(
+        short = 'o',
+        long = "output",
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        help_heading = "Options of every command"
+    )]
+    pub(crate) format: Format,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, global = true, help_heading = "Options of every command")]
+    pub(crate) quiet: bool,
+}
+
+impl Globals {
+    /// The settings among these options.
+    pub(crate) fn flags(&self) -> Flags {
+        let settings = [("url", &self.url), ("timeout", &self.timeout)];
+        settings
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text.clone()?)))
+            .collect()
+    }
+}
+
+/// Every command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a host: queue manager, sandbox, plugins directory and HTTP API
+    #[command(after_long_help = serve::EXAMPLES)]
+    Serve(serve::ServeArgs),
+    /// Put messages to a queue
+    Put(messages::PutArgs),
+    /// Get messages from a queue, print and acknowledge them
+    Get(messages::GetArgs),
+    /// Look at the messages of a queue without getting them
+    Browse(messages::BrowseArgs),
+    /// Show, remove or release one message
+    #[command(subcommand)]
+    Message(messages::MessageCommand),
+    /// Settle messages that were got with --keep
+    #[command(subcommand)]
+    Lease(messages::LeaseCommand),
+    /// Put dead letters back to the queues they came from
+    Redrive(messages::RedriveArgs),
+    /// Define, show and change queues
+    #[command(subcommand)]
+    Queue(definitions::QueueCommand),
+    /// Define, show and change processes: what runs when a trigger fires
+    #[command(subcommand)]
+    Process(definitions::ProcessCommand),
+    /// Show plugins, check components, go back to an earlier version
+    #[command(subcommand)]
+    Plugin(operations::PluginCommand),
+    /// Turn the trigger of a queue on or off
+    Trigger(operations::TriggerArgs),
+    /// Pause the host, a queue or a process: running tasks end, no new ones start
+    Pause(operations::PauseArgs),
+    /// Resume the host, a queue or a process
+    Resume(operations::PauseArgs),
+    /// Say why a queue is triggering or not, condition by condition
+    Explain(operations::ExplainArgs),
+    /// List tasks, the newest first
+    Tasks(operations::TasksArgs),
+    /// Show one task: outcome, steps, messages, cost, log
+    #[command(subcommand)]
+    Task(operations::TaskCommand),
+    /// Show the state of the host
+    Status,
+    /// Show what the host has reserved for tasks, and what is left
+    Ledger,
+    /// Show the settings that hold, and where each comes from
+    #[command(subcommand)]
+    Config(serve::ConfigCommand),
+    /// Run the samples on a host of their own and show the triggers firing
+    #[cfg(feature = "demo")]
+    Demo(demo::DemoArgs),
+}
+
+/// Reads a queue's name.
+pub(crate) fn queue_name(text: &str) -> Result<QueueName, String> {
+    QueueName::new(text).map_err(|error| error.to_string())
+}
+
+/// Reads a process's name.
+pub(crate) fn process_name(text: &str) -> Result<ProcessName, String> {
+    ProcessName::new(text).map_err(|error| error.to_string())
+}
+
+/// Reads a message's id.
+pub(crate) fn message_id(text: &str) -> Result<MessageId, String> {
+    text.parse::<MessageId>().map_err(|error| error.to_string())
+}
+
+/// Reads a time in milliseconds.
+pub(crate) fn millis(text: &str) -> Result<u64, String> {
+    parse_millis(text).map_err(|error| error.to_string())
+}
+
+/// Reads `NAME=VALUE`.
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.to_owned()))
+        }
+        _ => Err("write NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! The HTTP client of the command line: one request, one answer, every refusal a [`Failure`].
+//!
+//! It knows how `/v1` says things (paths, headers, problems), not what they mean. It does not
+//! retry: whether a repeat is harmless is known by the caller alone. Only `http` is spoken.
+
+mod problem;
+mod request;
+
+use std::time::Duration;
+
+use oncue_core::code::Code;
+use oncue_core::definition::limits::MAX_MESSAGE_LENGTH;
+use serde_json::Value;
+use ureq::http;
+
+use crate::exit::{Exit, Failure};
+use problem::problem;
+pub(crate) use request::{Request, decode_header, property_header};
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest answer that is read, in bytes: the longest body, in base64 and with a header.
+const MAX_ANSWER: u64 = MAX_MESSAGE_LENGTH * 2;
+
+/// Asks one host.
+pub(crate) struct Client {
+    agent: ureq::Agent,
+    base: String,
+    timeout: Duration,
+}
+
+/// What was answered, with a status of success.
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The body, whole.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON; `null` when there is none.
+    pub(crate) fn json(&self) -> Result<Value, Failure> {
+        if self.body.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let message = format!("the host's answer is not JSON ({error}); is it an oncue host?");
+            Failure::new(Exit::Failed, message)
+        })
+    }
+}
+
+impl Client {
+    /// A client of the host at `url`: `http://HOST:PORT`, or `HOST:PORT`. A request may take
+    /// `timeout` beyond what the host is asked to wait.
+    ///
+    /// # Errors
+    /// Usage, when the address is none that can be spoken to.
+    pub(crate) fn new(url: &str, timeout: Duration) -> Result<Self, Failure> {
+        let base = base_of(url)?;
+        let mut config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("oncue/", env!("CARGO_PKG_VERSION")))
+            .timeout_connect(Some(CONNECT_TIMEOUT));
+        if is_loopback(&base) {
+            // A proxy of the environment would look for the host on its own machine.
+            config = config.proxy(None);
+        }
+        Ok(Self {
+            agent: config.build().new_agent(),
+            base,
+            timeout,
+        })
+    }
+
+    /// The address that is asked.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks, and waits for the whole answer.
+    ///
+    /// # Errors
+    /// Unreachable when no host answers; else what the host refused, as it says it.
+    pub(crate) fn send(&self, request: Request) -> Result<Answer, Failure> {
+        let url = request.url(&self.base);
+        let mut builder = http::Request::builder()
+            .method(request.method.clone())
+            .uri(url);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        let limit = self.timeout + request.wait;
+        let sent = match request.body {
+            Some(body) => self.run(builder, body, limit),
+            None => self.run(builder, (), limit),
+        };
+        let response = sent?;
+        let status = response.status().as_u16();
+        let body = response
+            .into_body()
+            .into_with_config()
+            .limit(MAX_ANSWER)
+            .read_to_vec()
+            .map_err(|error| self.unreachable(&error))?;
+        let answer = Answer { status, body };
+        if (200..300).contains(&status) {
+            Ok(answer)
+        } else {
+            Err(problem(&answer))
+        }
+    }
+
+    /// Asks, and reads the answer as JSON.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and when the answer is not JSON.
+    pub(crate) fn ask(&self, request: Request) -> Result<Value, Failure> {
+        self.send(request)?.json()
+    }
+
+    fn run<S: ureq::AsSendBody>(
+        &self,
+        builder: http::request::Builder,
+        body: S,
+        limit: Duration,
+    ) -> Result<http::Response<ureq::Body>, Failure> {
+        let request = builder.body(body).map_err(|error| malformed(&error))?;
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_global(Some(limit))
+            .build();
+        self.agent
+            .run(request)
+            .map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Failure {
+        let base = &self.base;
+        let message = match error {
+            ureq::Error::Timeout(_) => {
+                format!("host \"{base}\" did not answer in time; see whether it is busy")
+            }
+            _ => format!(
+                "host \"{base}\" does not answer ({error}); start it with \"oncue serve\", or \
+                 name another with --url"
+            ),
+        };
+        Failure::coded(Code::Unreachable, message)
+    }
+}
+
+fn malformed(error: &http::Error) -> Failure {
+    Failure::new(
+        Exit::Usage,
+        format!("the request cannot be written: {error}"),
+    )
+}
+
+fn base_of(url: &str) -> Result<String, Failure> {
+    let wrong = |fact: &str| {
+        let message = format!("url \"{url}\" {fact}; use http://HOST:PORT");
+        Failure::coded(Code::InvalidConfiguration, message)
+    };
+    let rest = match url.split_once("://") {
+        Some(("http", rest)) => rest,
+        Some(("https", _)) => return Err(wrong("asks for TLS, which is not supported yet")),
+        Some(_) => return Err(wrong("has an unknown scheme")),
+        None => url,
+    };
+    let rest = rest.trim_end_matches('/');
+    let base = format!("http://{rest}");
+    let parsed: Result<http::Uri, _> = base.parse();
+    let is_whole = parsed
+        .is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()) && uri.query().is_none());
+    if is_whole {
+        Ok(base)
+    } else {
+        Err(wrong("is not an address"))
+    }
+}
+
+fn is_loopback(base: &str) -> bool {
+    let uri: Result<http::Uri, _> = base.parse();
+    uri.is_ok_and(|uri| {
+        let host = uri.host().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        bare == "localhost"
+            || bare
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let check = |url: &str, wanted: Result<&str, &str>| match (base_of(url), wanted) {
+            (Ok(base), Ok(wanted)) => assert_eq!(base, wanted),
+            (Err(failure), Err(part)) => {
+                assert!(failure.message.contains(part), "{}", failure.message);
+                assert_eq!(failure.exit, Exit::Usage);
+            }
+            (got, _) => panic!("{url} gave {got:?}"),
+        };
+        check("http://127.0.0.1:7373", Ok("http://127.0.0.1:7373"));
+        check("127.0.0.1:7373/", Ok("http://127.0.0.1:7373"));
+        check("http://[::1]:7373", Ok("http://[::1]:7373"));
+        check(
+            "http://proxy.example/oncue/",
+            Ok("http://proxy.example/oncue"),
+        );
+        check("https://host:1", Err("asks for TLS"));
+        check("ftp://host", Err("unknown scheme"));
+        check("", Err("is not an address"));
+        check("http://a b", Err("is not an address"));
+        assert!(is_loopback("http://127.0.0.1:1"));
+        assert!(is_loopback("http://[::1]:1"));
+        assert!(is_loopback("http://localhost:1"));
+        assert!(!is_loopback("http://10.0.0.1:1"));
+    }
+
+    #[test]
+    fn nobody_at_the_address_is_unreachable() {
+        // The port was free a moment ago; nobody listens on it.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        let url = format!("127.0.0.1:{port}");
+        let client = Client::new(&url, Duration::from_secs(5)).expect("a client");
+        let failure = client
+            .send(Request::get(&["status"]))
+            .err()
+            .expect("nobody answers");
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(
+            failure.message.ends_with("[unreachable]"),
+            "{}",
+            failure.message
+        );
+    }
+}

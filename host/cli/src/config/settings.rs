@@ -1,0 +1,219 @@
+//! Every setting of the host and of the commands, in one list, and how its value is read.
+
+use oncue_core::quantity::{parse_millis, parse_size};
+
+/// The word for a value that the host measures for itself.
+const AUTO: &str = "auto";
+
+/// What a setting's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A text that is not empty.
+    Text,
+    /// `HOST:PORT`.
+    Address,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A size or count such as `2 GiB`, or `auto`.
+    SizeOrAuto,
+    /// A size such as `64 MiB`.
+    Size,
+    /// A time such as `30s`.
+    Millis,
+    /// `true` or `false`.
+    Switch,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The name in the file; the flag is `--NAME`, the variable `ONCUE_NAME` with underscores.
+    pub(crate) name: &'static str,
+    /// The value when nobody says another.
+    pub(crate) default: &'static str,
+    pub(super) kind: Kind,
+    /// What it means.
+    pub(crate) meaning: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    meaning: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        default,
+        kind,
+        meaning,
+    }
+}
+
+/// Every setting, in the order of the documentation.
+pub(crate) const SETTINGS: &[Setting] = &[
+    setting(
+        "url",
+        "http://127.0.0.1:7373",
+        Kind::Text,
+        "The host that commands talk to.",
+    ),
+    setting(
+        "timeout",
+        "30s",
+        Kind::Millis,
+        "How long a command waits for an answer.",
+    ),
+    setting(
+        "data-dir",
+        "./data",
+        Kind::Text,
+        "Where the host keeps its messages and caches.",
+    ),
+    setting(
+        "plugins-dir",
+        "./plugins",
+        Kind::Text,
+        "The directory whose plugins are live.",
+    ),
+    setting(
+        "listen",
+        "127.0.0.1:7373",
+        Kind::Address,
+        "Where the host listens. Port 0: any.",
+    ),
+    setting(
+        "name",
+        "oncue",
+        Kind::Text,
+        "The queue manager's name, as handlers see it.",
+    ),
+    setting(
+        "memory",
+        AUTO,
+        Kind::SizeOrAuto,
+        "Memory for tasks. auto: half of the machine's.",
+    ),
+    setting(
+        "fuel",
+        AUTO,
+        Kind::SizeOrAuto,
+        "Fuel outstanding at a time. auto: 30 s of all cores.",
+    ),
+    setting(
+        "slots",
+        AUTO,
+        Kind::SizeOrAuto,
+        "Most tasks at a time. auto: by address space.",
+    ),
+    setting(
+        "workers",
+        AUTO,
+        Kind::SizeOrAuto,
+        "Threads that run tasks. auto: one for each core.",
+    ),
+    setting(
+        "shutdown-deadline",
+        "30s",
+        Kind::Millis,
+        "How long a stopping host lets tasks end.",
+    ),
+    setting(
+        "plugin-settle",
+        "200ms",
+        Kind::Millis,
+        "How long a plugin's file must stay the same.",
+    ),
+    setting(
+        "plugin-rescan",
+        "5s",
+        Kind::Millis,
+        "How often the plugins directory is looked at.",
+    ),
+    setting(
+        "store-reserve",
+        "256 MiB",
+        Kind::Size,
+        "Free disk space below which puts are refused.",
+    ),
+    setting(
+        "store-ballast",
+        "64 MiB",
+        Kind::Size,
+        "Disk space kept to end cleanly when it is full.",
+    ),
+    setting(
+        "body-limit",
+        "16 MiB",
+        Kind::Size,
+        "Longest body of an HTTP request.",
+    ),
+    setting(
+        "volatile",
+        "false",
+        Kind::Switch,
+        "Keep everything in memory: a restart loses it.",
+    ),
+    setting(
+        "accept-loss",
+        "false",
+        Kind::Switch,
+        "Open a damaged store, dropping what is damaged.",
+    ),
+    setting(
+        "log",
+        "info",
+        Kind::Text,
+        "What is logged: a level, or TARGET=LEVEL between commas.",
+    ),
+    setting(
+        "log-format",
+        "text",
+        Kind::Word(&["text", "json"]),
+        "The form of the log on stderr.",
+    ),
+];
+
+/// A value that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Number(Option<u64>),
+    Switch(bool),
+}
+
+/// Reads a value; the error says what to use.
+pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
+    match kind {
+        Kind::Text if text.is_empty() => Err("use a text that is not empty".to_owned()),
+        Kind::Text => Ok(Value::Text(text.to_owned())),
+        Kind::Address => {
+            let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+            match port.map(|(_, port)| port.parse::<u16>()) {
+                Some(Ok(_)) => Ok(Value::Text(text.to_owned())),
+                _ => Err("use HOST:PORT".to_owned()),
+            }
+        }
+        Kind::Word(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+        Kind::Word(words) => Err(format!("use {}", words.join(" or "))),
+        Kind::SizeOrAuto if text == AUTO => Ok(Value::Number(None)),
+        Kind::SizeOrAuto => match parse_size(text) {
+            Ok(0) => Err(format!("use a number above 0, or {AUTO}")),
+            Ok(number) => Ok(Value::Number(Some(number))),
+            Err(error) => Err(format!("it {}, or use {AUTO}", error.fact())),
+        },
+        Kind::Size => match parse_size(text) {
+            Ok(number) => Ok(Value::Number(Some(number))),
+            Err(error) => Err(format!("it {}", error.fact())),
+        },
+        Kind::Millis => match parse_millis(text) {
+            Ok(millis) => Ok(Value::Number(Some(millis))),
+            Err(error) => Err(format!("it {}", error.fact())),
+        },
+        Kind::Switch => match text {
+            "true" | "1" => Ok(Value::Switch(true)),
+            "false" | "0" => Ok(Value::Switch(false)),
+            _ => Err("use true or false".to_owned()),
+        },
+    }
+}

@@ -1,0 +1,36 @@
+//! The log: on stderr, as text for people or JSON for programs, filtered by the setting `log`.
+
+use std::io::{self, IsTerminal};
+
+use oncue_core::code::Code;
+use tracing_subscriber::EnvFilter;
+
+use crate::config::Config;
+use crate::exit::Failure;
+
+/// Starts the log of this process.
+///
+/// # Errors
+/// Usage, when the filter cannot be read.
+pub(super) fn start(config: &Config) -> Result<(), Failure> {
+    let written = config.text("log");
+    let filter = EnvFilter::try_new(written).map_err(|error| {
+        let message = format!(
+            "setting \"log\" is {written:?}, which is no filter ({error}); use a level such as \
+             info, or TARGET=LEVEL between commas"
+        );
+        Failure::coded(Code::InvalidConfiguration, message)
+    })?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr);
+    let started = if config.text("log-format") == "json" {
+        builder.json().try_init()
+    } else {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        builder
+            .with_ansi(io::stderr().is_terminal() && !no_colour)
+            .try_init()
+    };
+    started.map_err(|error| anyhow::anyhow!("start the log: {error}").into())
+}
