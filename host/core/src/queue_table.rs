@@ -152,6 +152,7 @@ impl QueueEntry {
             counts: &self.counts,
             running: self.gate.running(),
             starting: self.gate.starting(),
+            elsewhere: self.gate.is_elsewhere(),
             paused: self.paused_by(host, processes),
             draining: host.draining,
             store_stopped: host.store_stopped,

@@ -12,6 +12,9 @@ use crate::trigger::gate::Control;
 use crate::trigger::hold::HoldReason;
 use crate::trigger::rule::{Facts, Verdict, evaluate, open_for_input, ripe_at, unsigned};
 
+/// The condition of step 54; listed only when it does not hold.
+const ELSEWHERE: &str = "not-in-process-elsewhere";
+
 /// Where the value of a condition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionSource {
@@ -84,6 +87,7 @@ fn verdict(facts: &Facts<'_>, now: Timestamp) -> Verdict {
             reason: held.reason.clone(),
             until: Some(held.retry_at).filter(|retry| *retry > now),
         },
+        _ if facts.elsewhere => Verdict::hold(HoldReason::AlreadyInProcess),
         _ => verdict,
     }
 }
@@ -97,8 +101,23 @@ pub fn conditions(facts: &Facts<'_>, now: Timestamp) -> Vec<Condition> {
     list.extend(of_type(facts, now));
     list.push(max_tasks(facts));
     list.push(resources(facts));
+    if facts.elsewhere {
+        let source = ConditionSource::Tasks;
+        list.push(condition(
+            ELSEWHERE,
+            false,
+            "another host starts a task",
+            source,
+        ));
+    }
     if let Verdict::Hold { reason, .. } = verdict(facts, now) {
-        let name = condition_of(&reason, facts.attributes.trigger);
+        let by_step_54 = reason == HoldReason::AlreadyInProcess
+            && matches!(evaluate(facts, now), Verdict::Fire(_));
+        let name = if by_step_54 {
+            ELSEWHERE
+        } else {
+            condition_of(&reason, facts.attributes.trigger)
+        };
         list.iter_mut()
             .for_each(|condition| condition.decides = condition.name == name);
     }

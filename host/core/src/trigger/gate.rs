@@ -113,6 +113,12 @@ impl Gate {
         self.elsewhere = running;
     }
 
+    /// Whether another host is in its trigger process for the queue.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
     /// Step 58: sets the indicator for a task. Its start is under way from now on.
     pub fn raise(&mut self, task: TaskId) {
         let serves_owed = self.start_owed();

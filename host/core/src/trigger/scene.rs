@@ -106,6 +106,7 @@ impl Scene {
             counts: &self.counts,
             running: self.running,
             starting: self.starting,
+            elsewhere: false,
             paused: self.paused,
             draining: self.draining,
             store_stopped: self.store_stopped,
