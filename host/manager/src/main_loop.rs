@@ -113,11 +113,20 @@ impl Manager {
         // First what time alone has changed, so that the rule sees the state as it is now.
         self.apply_due(now);
         let (events, ring) = self.shared.inbox.take();
-        for cell in ring {
-            self.absorb(&cell, now);
+        for cell in &ring {
+            self.absorb(cell, now);
         }
+        let mut changed: Vec<QueueName> = ring.iter().map(|cell| cell.name.clone()).collect();
         for event in events {
-            self.handle(event, now);
+            match event {
+                Event::FirstGet(task) => changed.extend(self.first_get(task)),
+                event => self.handle(event, now),
+            }
+        }
+        // After the events: queues that wait for capacity which a task's end has freed stand in line before a
+        // queue that has just been served.
+        for queue in &changed {
+            self.ready.push(queue);
         }
         self.ring_timers(now);
         let sweeps = now >= self.next_sweep;
@@ -148,7 +157,7 @@ impl Manager {
         }
     }
 
-    /// Takes the change that has gathered in a queue's cell, and has the queue asked.
+    /// Takes the change that has gathered in a queue's cell. The caller has the queue asked.
     pub(crate) fn absorb(&mut self, cell: &Arc<QueueCell>, now: Timestamp) {
         let delta = cell.take_delta();
         let Some(entry) = self.queues.get_mut(&cell.name) else {
@@ -163,12 +172,15 @@ impl Manager {
         if entry.counts.depth() <= 0 {
             cell.unit_limit.lock().clear();
         }
-        self.ready.push(&cell.name);
     }
 
     fn handle(&mut self, event: Event, now: Timestamp) {
         match event {
-            Event::FirstGet(task) => self.first_get(task),
+            Event::FirstGet(task) => {
+                if let Some(queue) = self.first_get(task) {
+                    self.ready.push(&queue);
+                }
+            }
             Event::TaskWaits(task, target) => self.task_waits(task, target),
             Event::TaskResumes(task, answer) => self.task_resumes(task, answer),
             Event::TaskEnded(end) => self.task_ended(*end, now),
@@ -194,15 +206,12 @@ impl Manager {
         }
     }
 
-    fn first_get(&mut self, task: TaskId) {
-        let Some(running) = self.running.get(&task) else {
-            return;
-        };
-        if let Some(entry) = self.queues.get_mut(&running.queue)
-            && entry.gate.first_get_answered(task)
-        {
-            self.ready.push(&running.queue);
-        }
+    /// The start of a task is over; answers the queue that is to be asked.
+    fn first_get(&mut self, task: TaskId) -> Option<QueueName> {
+        let running = self.running.get(&task)?;
+        let entry = self.queues.get_mut(&running.queue)?;
+        let news = entry.gate.first_get_answered(task);
+        news.then(|| running.queue.clone())
     }
 
     /// Step 68.
@@ -237,13 +246,13 @@ impl Manager {
                     &gate_end,
                     now,
                 );
-                self.ready.push(&running.queue);
             }
             None => self.ledger.give_back(running.grant),
         }
         self.write_control(&running.queue);
         self.ready.charge(&running.queue, record.cost.fuel);
         self.capacity_freed();
+        self.ready.push(&running.queue);
         record.steps = running.record.steps;
         record.steps.push(Step::S68.number());
         record.start_latency = running.record.start_latency;

@@ -148,7 +148,8 @@ impl Shared {
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
             queues: RwLock::new(HashMap::new()),
-            owners: AtomicU64::new(1),
+            // Two managers over one store must never name the same owner.
+            owners: AtomicU64::new(u64::from(fastrand::u32(..)) << 32 | 1),
             alone: Mutex::new(HashMap::new()),
         })
     }

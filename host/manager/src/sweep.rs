@@ -21,6 +21,7 @@ impl Manager {
                 continue;
             };
             self.absorb(&cell, now);
+            self.ready.push(&name);
             if self
                 .queues
                 .get(&name)

@@ -312,7 +312,7 @@ impl Handle {
                 found.extend(record.ok().filter(|r| wanted(r) && !known(r)));
             }
         }
-        found.sort_by(|a, b| b.id.cmp(&a.id));
+        found.sort_by_key(|record| std::cmp::Reverse(record.id));
         Ok(found)
     }
 
