@@ -60,6 +60,7 @@ fn a3_a_message_after_the_task_was_told_empty_starts_a_new_task() {
     rig.put("echo", "one");
     let task = rig.next_task();
     assert_eq!(rig.got(&task), "one");
+    rig.drive(task.commit()).unwrap();
     let told = rig.get(&task);
     assert!(matches!(told, oncue_manager::tasks::port::Got::Empty));
     rig.put("echo", "two");
