@@ -325,7 +325,7 @@ pub enum StoreError {
     #[error("the message is gone: it was settled meanwhile [unknown-message]")]
     Gone,
     /// The cursor was not made by this store.
-    #[error("the cursor is not one that a browse of this queue gave; start without it [invalid-message]")]
+    #[error("the cursor is not one that a browse of this queue gave; start without it [invalid-cursor]")]
     BadCursor,
     /// A record on disk is not what was written.
     #[error("the store is damaged: {0}; keep the directory, start with a copy or with --accept-loss [store-corrupt]")]

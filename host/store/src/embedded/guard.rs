@@ -5,7 +5,7 @@
 //! | `format` | what kind of directory this is, as text; written last when it is made |
 //! | `lock` | locked while a process has the store; holds its id |
 //! | `running` | there from opening until a clean end: found at opening, the last end was unclean |
-//! | `high-water` | two slots, written in turn: the last commit known to be durable, and the opening |
+//! | `high-water` | two slots, written in turn: the last commit known as durable, the opening |
 //! | `ballast` | given up when the disk is full |
 //! | `engine/` | the engine's own |
 //!
@@ -33,6 +33,9 @@ const RUNNING_FILE: &str = "running";
 const HIGH_WATER_FILE: &str = "high-water";
 const BALLAST_FILE: &str = "ballast";
 const ENGINE_FOLDER: &str = "engine";
+
+/// What stands in the `running` file after a failed sync.
+const SYNC_FAILED: &str = "a sync failed\n";
 
 /// Bytes of one slot of the high-water file: commit, opening, checksum.
 const SLOT_BYTES: usize = 16;
@@ -85,6 +88,8 @@ pub(super) struct Arrival {
     pub(super) is_new: bool,
     /// The last end was not a clean one.
     pub(super) unclean: bool,
+    /// And it was a failed sync.
+    pub(super) sync_failed: bool,
     pub(super) high_water: HighWater,
 }
 
@@ -97,7 +102,10 @@ impl Home {
         };
         std::fs::create_dir_all(path).map_err(disk)?;
         check_contents(path)?;
+        // Of another version not even the lock is touched.
+        check_format(path)?;
         let lock = lock(path)?;
+        // Asked again: only now nobody else can make it one.
         let is_new = !check_format(path)?;
         let engine = path.join(ENGINE_FOLDER);
         if is_new && engine.exists() {
@@ -105,7 +113,9 @@ impl Home {
             // acknowledged from it.
             std::fs::remove_dir_all(&engine).map_err(disk)?;
         }
-        let unclean = path.join(RUNNING_FILE).exists();
+        let running = std::fs::read_to_string(path.join(RUNNING_FILE)).ok();
+        let unclean = running.is_some() && !is_new;
+        let sync_failed = running.is_some_and(|text| text == SYNC_FAILED);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -125,7 +135,8 @@ impl Home {
         Ok(Arrival {
             home,
             is_new,
-            unclean: unclean && !is_new,
+            unclean,
+            sync_failed,
             high_water,
         })
     }
@@ -158,6 +169,14 @@ impl Home {
     pub(super) fn mark_running(&self) -> io::Result<()> {
         File::create(self.path.join(RUNNING_FILE))?.sync_all()?;
         self.sync_folder()
+    }
+
+    /// A sync has failed: the next opening must not trust what the kernel shows of the journal.
+    /// Not synced: it is meant for the case that the kernel lives on.
+    pub(super) fn mark_sync_failed(&self) {
+        if let Err(error) = std::fs::write(self.path.join(RUNNING_FILE), SYNC_FAILED) {
+            tracing::error!(%error, "the failed sync cannot be noted for the next opening");
+        }
     }
 
     /// The end is clean.
@@ -365,6 +384,7 @@ fn read_high_water(file: &mut File) -> io::Result<(HighWater, usize)> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 mod tests {
     use super::*;
 

@@ -51,6 +51,18 @@ impl Kept {
         Ok(kept)
     }
 
+    /// The engine gets the originals.
+    pub(super) fn without_copies(folder: &Path) -> io::Result<Self> {
+        let kept = Self {
+            folder: folder.to_owned(),
+        };
+        kept.put_back()?;
+        for path in files(folder, COPY)? {
+            std::fs::remove_file(path)?;
+        }
+        Ok(kept)
+    }
+
     /// Puts the originals back.
     pub(super) fn put_back(&self) -> io::Result<()> {
         for path in files(&self.folder, KEPT)? {
@@ -81,6 +93,9 @@ impl Kept {
             return Ok(false);
         };
         let original = newest.with_extension(KEPT);
+        if !original.exists() {
+            return Ok(false);
+        }
         let walk = walk(&mut BufReader::new(File::open(&original)?))?;
         let cut_at = |position: u64| -> io::Result<()> {
             // The engine may have cut the copy further: each try starts from the original.
@@ -248,6 +263,7 @@ fn rest_is_zero(reader: &mut impl Read) -> io::Result<bool> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 mod tests {
     use super::*;
 

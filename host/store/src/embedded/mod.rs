@@ -71,8 +71,8 @@ use crate::{Recovered, StoreError};
 
 /// A durable store in a directory.
 ///
-/// Dropping it without [`crate::Store::close`] ends its threads and leaves the directory as an unclean end
-/// would.
+/// Dropping it without [`crate::Store::close`] ends its threads and leaves the directory as an
+/// unclean end would.
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
     recovered: Recovered,

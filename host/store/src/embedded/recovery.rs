@@ -10,9 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use bytes::Bytes;
+use fjall::Snapshot;
 use oncue_core::names::QueueName;
+use oncue_core::unit_of_work::RecordKind;
 
-use super::codec::{Cursors, FormatRow, MarkRow, MetaMarkRow, QueueRow, encode};
+use super::codec::{Cursors, FormatRow, MarkRow, MetaMarkRow, QueueRow, corrupt, encode};
 use super::engine::{Engine, WriteFault};
 use super::guard::{Arrival, FORMAT, HighWater, Home};
 use super::index::{Index, Lane, Queue};
@@ -42,7 +45,7 @@ pub(super) struct Opened {
 pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<(Home, Opened), OpenError> {
     let arrival = Home::enter(path, options)?;
     let home = &arrival.home;
-    let kept = Kept::set_aside(&home.engine_path()).map_err(|error| disk(home, error))?;
+    let kept = set_journals_aside(&arrival).map_err(|error| disk(home, error))?;
     match open_engine(&arrival, options, &kept) {
         Ok(opened) => {
             kept.forget().map_err(|error| disk(home, error))?;
@@ -59,6 +62,23 @@ pub(super) fn open(path: &Path, options: &EmbeddedOptions) -> Result<(Home, Open
     }
 }
 
+/// Copies the journals. On a full disk the store must open all the same, so that gets make room:
+/// then without copies, unless the last end was a failed sync, after which the originals are not
+/// to be trusted.
+fn set_journals_aside(arrival: &Arrival) -> io::Result<Kept> {
+    let home = &arrival.home;
+    if home.free_bytes().is_ok_and(|free| home.is_full(free)) {
+        home.drop_ballast();
+    }
+    match Kept::set_aside(&home.engine_path()) {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull && !arrival.sync_failed => {
+            tracing::warn!("the disk is full; the journals are opened without a copy of them");
+            Kept::without_copies(&home.engine_path())
+        }
+        result => result,
+    }
+}
+
 fn open_engine(
     arrival: &Arrival,
     options: &EmbeddedOptions,
@@ -69,6 +89,7 @@ fn open_engine(
         is_new,
         unclean,
         high_water,
+        sync_failed: _,
     } = arrival;
     let (is_new, unclean, high_water) = (*is_new, *unclean, *high_water);
     let rows_read = Arc::new(AtomicU64::new(0));
@@ -268,34 +289,13 @@ fn read_index(
         let row: QueueRow = record.decode(Space::Meta, &key).map_err(fault)?;
         let number = layout::tagged_queue(&key);
         let (Some(number), Ok(name)) = (number, row.name.parse::<QueueName>()) else {
-            return Err(fault(super::codec::corrupt(
-                Space::Meta,
-                &key,
-                "names no queue",
-            )));
+            return Err(fault(corrupt(Space::Meta, &key, "names no queue")));
         };
         found.mark.next_queue = found.mark.next_queue.max(number + 1);
         recovered.counts.push((name.clone(), row.counts));
         add_queue(&mut index, number, name, &row);
     }
-    let (start, end) = (
-        layout::records_prefix(),
-        layout::after_prefix(&layout::records_prefix()),
-    );
-    for row in engine.scan(&view, Space::Meta, &start, &end) {
-        let (key, record) = row.map_err(fault)?;
-        let Some((kind, name)) = layout::split_record(&key) else {
-            return Err(fault(super::codec::corrupt(
-                Space::Meta,
-                &key,
-                "names no definition",
-            )));
-        };
-        let length = record.payload().len();
-        recovered
-            .records
-            .push((kind, name.to_owned(), record.share(0..length)));
-    }
+    recovered.records = read_records(engine, &view).map_err(fault)?;
     let due = read_mark(engine, Space::Due).map_err(fault)?;
     let expiry = read_mark(engine, Space::Expiry).map_err(fault)?;
     let tasks = read_mark(engine, Space::Tasks).map_err(fault)?;
@@ -316,6 +316,24 @@ fn read_index(
         dedup_low: dedup.low.0,
     };
     Ok((index, recovered, progress))
+}
+
+/// Every definition row.
+fn read_records(
+    engine: &Engine,
+    view: &Snapshot,
+) -> Result<Vec<(RecordKind, String, Bytes)>, StoreError> {
+    let start = layout::records_prefix();
+    let mut records = Vec::new();
+    for row in engine.scan(view, Space::Meta, &start, &layout::after_prefix(&start)) {
+        let (key, record) = row?;
+        let Some((kind, name)) = layout::split_record(&key) else {
+            return Err(corrupt(Space::Meta, &key, "names no definition"));
+        };
+        let length = record.payload().len();
+        records.push((kind, name.to_owned(), record.share(0..length)));
+    }
+    Ok(records)
 }
 
 fn add_queue(index: &mut Index, number: QueueNo, name: QueueName, row: &QueueRow) {

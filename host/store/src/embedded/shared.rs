@@ -45,7 +45,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    #[allow(
+    #[expect(
         clippy::too_many_arguments,
         reason = "called once, where each of them has just been found"
     )]
@@ -96,8 +96,10 @@ impl Shared {
             }
             *stop = Some(why);
         }
-        if why == StopReason::Full {
-            self.home.drop_ballast();
+        match why {
+            StopReason::Full => self.home.drop_ballast(),
+            StopReason::SyncFailed => self.home.mark_sync_failed(),
+            StopReason::Closed => {}
         }
         self.tell_stopped(Some(why));
     }
