@@ -63,7 +63,8 @@ impl Cache {
     }
 
     fn file(&self, component: &Digest) -> PathBuf {
-        self.folder.join(format!("{component}-{}.{COMPILED}", self.engine))
+        self.folder
+            .join(format!("{component}-{}.{COMPILED}", self.engine))
     }
 
     fn check_file(compiled: &Path) -> PathBuf {
@@ -87,7 +88,10 @@ impl Cache {
         if let Err(error) = used.and_then(|file| file.set_modified(now())) {
             warn!("\"{}\" cannot be marked as used ({error})", path.display());
         }
-        Some(Compiled { path, _temporary: None })
+        Some(Compiled {
+            path,
+            _temporary: None,
+        })
     }
 
     /// Removes a component's compiled form, for instance when the sandbox refuses it.
@@ -122,7 +126,9 @@ impl Cache {
             return Err(io::ErrorKind::StorageFull.into());
         }
         make_private(&self.folder)?;
-        tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)
+        tempfile::Builder::new()
+            .prefix(".new-")
+            .tempfile_in(&self.folder)
     }
 
     /// A private file outside of the cache, for when the cache has no room.
@@ -130,7 +136,10 @@ impl Cache {
     /// # Errors
     /// When the system's temporary folder takes none.
     pub(crate) fn output_outside(&self) -> io::Result<NamedTempFile> {
-        tempfile::Builder::new().prefix("oncue-").suffix(".cwasm").tempfile()
+        tempfile::Builder::new()
+            .prefix("oncue-")
+            .suffix(".cwasm")
+            .tempfile()
     }
 
     /// Takes in what the compiler wrote to a file of [`output`](Self::output). It can be loaded
@@ -138,7 +147,10 @@ impl Cache {
     pub(crate) fn store(&self, component: &Digest, output: NamedTempFile) -> Compiled {
         let path = self.file(component);
         if output.path().parent() != Some(self.folder.as_path()) {
-            return Compiled { path: output.path().to_path_buf(), _temporary: Some(output) };
+            return Compiled {
+                path: output.path().to_path_buf(),
+                _temporary: Some(output),
+            };
         }
         let check = fs::read(output.path()).map(|bytes| Digest::of(&bytes));
         let written = check.and_then(|check| {
@@ -150,7 +162,10 @@ impl Cache {
             Ok(check) => check,
             Err(error) => {
                 warn!("\"{}\" is not cached ({error})", path.display());
-                return Compiled { path: output.path().to_path_buf(), _temporary: Some(output) };
+                return Compiled {
+                    path: output.path().to_path_buf(),
+                    _temporary: Some(output),
+                };
             }
         };
         match output.persist(&path) {
@@ -158,23 +173,33 @@ impl Cache {
             Err(error) => {
                 warn!("\"{}\" is not cached ({})", path.display(), error.error);
                 let file = error.file;
-                return Compiled { path: file.path().to_path_buf(), _temporary: Some(file) };
+                return Compiled {
+                    path: file.path().to_path_buf(),
+                    _temporary: Some(file),
+                };
             }
         }
         if let Err(error) = replace(&Self::check_file(&path), check.as_str().as_bytes(), false) {
             warn!("\"{}\" will be compiled again ({error})", path.display());
         }
         self.trim(&path);
-        Compiled { path, _temporary: None }
+        Compiled {
+            path,
+            _temporary: None,
+        }
     }
 
     /// Removes the longest unused files until the rest fits. The newest stays in any case.
     fn trim(&self, newest: &Path) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in entries.flatten() {
             let path = entry.path();
-            if path.extension().is_some_and(|extension| extension == COMPILED)
+            if path
+                .extension()
+                .is_some_and(|extension| extension == COMPILED)
                 && let Ok(metadata) = entry.metadata()
                 && let Ok(used) = metadata.modified()
             {
@@ -200,6 +225,10 @@ impl Cache {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file's age, compared only with other files'"
+)]
 fn now() -> SystemTime {
     SystemTime::now()
 }
@@ -217,7 +246,10 @@ fn verify(path: &Path) -> io::Result<bool> {
     let wanted = match fs::read_to_string(Cache::check_file(path)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "its check is missing"));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "its check is missing",
+            ));
         }
         Err(error) => return Err(error),
     };
@@ -247,7 +279,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Cache::open(folder.path().join("cache"), ENGINE, 1 << 20);
         let component = Digest::of(b"component");
-        assert!(cache.look_up(&component).is_none(), "{what}: hit in an empty cache");
+        assert!(
+            cache.look_up(&component).is_none(),
+            "{what}: hit in an empty cache"
+        );
         let stored = compile(&cache, &component, b"native code");
         let found = cache.look_up(&component).expect("a hit");
         assert_eq!(found.path(), stored.path());
@@ -260,8 +295,12 @@ mod tests {
 
     #[test]
     fn a64_every_fault_of_a_cached_file_is_a_miss() {
-        check("damaged", |path| fs::write(path, b"native codE").expect("written"));
-        check("truncated", |path| fs::write(path, b"native").expect("written"));
+        check("damaged", |path| {
+            fs::write(path, b"native codE").expect("written")
+        });
+        check("truncated", |path| {
+            fs::write(path, b"native").expect("written")
+        });
         check("empty", |path| fs::write(path, b"").expect("written"));
         check("gone", |path| fs::remove_file(path).expect("removed"));
         check("without check", |path| {
@@ -313,11 +352,16 @@ mod tests {
         for (index, digest) in digests.iter().take(2).enumerate() {
             let compiled = compile(&cache, digest, b"0123456789");
             let used = SystemTime::UNIX_EPOCH + Duration::from_secs(1000 - index as u64 * 10);
-            let file = File::options().append(true).open(compiled.path()).expect("opened");
+            let file = File::options()
+                .append(true)
+                .open(compiled.path())
+                .expect("opened");
             file.set_modified(used).expect("set");
         }
         compile(&cache, &digests[2], b"0123456789");
-        let there = digests.each_ref().map(|digest| cache.look_up(digest).is_some());
+        let there = digests
+            .each_ref()
+            .map(|digest| cache.look_up(digest).is_some());
         assert_eq!(there, [true, false, true]);
     }
 }

@@ -14,8 +14,8 @@ use oncue_core::names::{PluginName, QueueName};
 use serde::Serialize;
 
 use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT};
-use super::catalog::{Capacity, FileState, ManifestFile, NotPassed, attributes, both_claim};
 use super::catalog::{Candidate, Component, derive};
+use super::catalog::{Capacity, FileState, ManifestFile, NotPassed, attributes, both_claim};
 use super::compile::{CompileBounds, Compiler};
 use super::digest::Digest;
 use super::loader::Loader;
@@ -79,14 +79,21 @@ pub fn check(
     compiler: Compiler,
     capacity: &Capacity,
 ) -> Result<Vec<CheckReport>, PluginError> {
-    let bounds = CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY };
+    let bounds = CompileBounds {
+        timeout: COMPILE_TIMEOUT,
+        memory: COMPILE_MEMORY,
+    };
     let cancelled = Arc::new(AtomicBool::new(false));
     let engine = seam::compatibility()?;
     let loader = Loader::new(sandbox.clone(), None, compiler, engine, bounds, cancelled)
         .map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))?;
     let mut reports = Vec::new();
     for path in paths {
-        let found = if path.is_dir() { Found::folder(path) } else { Found::file(path) };
+        let found = if path.is_dir() {
+            Found::folder(path)
+        } else {
+            Found::file(path)
+        };
         match found {
             Ok(found) => reports.extend(found.check(&loader, capacity)),
             Err(fault) => reports.push(CheckReport {
@@ -129,12 +136,16 @@ impl Found {
         let shown = path.display();
         let file = path.file_name().and_then(OsStr::to_str);
         let Some((file, (stem, kind))) = file.and_then(|file| Some((file, classify(file)?))) else {
-            return Err(format!("\"{shown}\" is no plugin; name a .wasm or a .toml file"));
+            return Err(format!(
+                "\"{shown}\" is no plugin; name a .wasm or a .toml file"
+            ));
         };
         if !path.is_file() {
             return Err(format!("\"{shown}\" is not there; name a file that is"));
         }
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let folder = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         let mut found = Self::nothing(folder.unwrap_or_else(|| Path::new(".")));
         found.take(file);
         match kind {
@@ -146,8 +157,11 @@ impl Found {
             }
             Kind::Manifest => {
                 let wanted = derive(&found.files, &BTreeSet::new());
-                let components: Vec<String> =
-                    wanted.candidates.values().map(|candidate| candidate.file.clone()).collect();
+                let components: Vec<String> = wanted
+                    .candidates
+                    .values()
+                    .map(|candidate| candidate.file.clone())
+                    .collect();
                 for component in components {
                     if found.folder.join(&component).is_file() {
                         found.take(&component);
@@ -159,11 +173,17 @@ impl Found {
     }
 
     fn nothing(folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf(), files: BTreeMap::new(), contents: BTreeMap::new() }
+        Self {
+            folder: folder.to_path_buf(),
+            files: BTreeMap::new(),
+            contents: BTreeMap::new(),
+        }
     }
 
     fn take(&mut self, file: &str) {
-        let Some((stem, kind)) = classify(file) else { return };
+        let Some((stem, kind)) = classify(file) else {
+            return;
+        };
         let path = self.folder.join(file);
         let read = || {
             let length = fs::metadata(&path)?.len();
@@ -259,7 +279,9 @@ impl Found {
                 return;
             }
         };
-        let Some(bytes) = self.contents.get(digest) else { return };
+        let Some(bytes) = self.contents.get(digest) else {
+            return;
+        };
         report.digest = Some(digest.to_string());
         report.size = Some(bytes.len() as u64);
         if let Ok(interfaces) = reading::read(bytes, file) {
@@ -267,7 +289,11 @@ impl Found {
             report.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
         }
         // Under a faulty manifest the component is tried under the defaults: all faults at once.
-        let attributes = candidate.definitions.as_deref().map(attributes).unwrap_or_default();
+        let attributes = candidate
+            .definitions
+            .as_deref()
+            .map(attributes)
+            .unwrap_or_default();
         match loader.prepare(bytes, digest, file, &attributes, None) {
             Ok(fit) => {
                 report.style = Some(word(fit.judgement.style));
@@ -282,7 +308,10 @@ impl Found {
 }
 
 fn word(style: Style) -> String {
-    let attributes = ProcessAttributes { style, ..ProcessAttributes::default() };
+    let attributes = ProcessAttributes {
+        style,
+        ..ProcessAttributes::default()
+    };
     let entries = attributes.entries();
     let style = entries.into_iter().find(|(name, _)| *name == "style");
     style.map(|(_, raw)| raw.to_string()).unwrap_or_default()
@@ -356,11 +385,20 @@ pub fn inspect(path: &Path, compiler: &Compiler) -> Result<Inspection, String> {
     }
     inspection.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
     inspection.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
-    let bounds = CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY };
+    let bounds = CompileBounds {
+        timeout: COMPILE_TIMEOUT,
+        memory: COMPILE_MEMORY,
+    };
     let engine = seam::compatibility().map_err(|error| error.to_string())?;
     let mut output = tempfile::tempfile().map_err(|error| cannot(&error))?;
     let started = Instant::now();
-    match compiler.compile(&bytes, &engine, &mut output, bounds, &AtomicBool::new(false)) {
+    match compiler.compile(
+        &bytes,
+        &engine,
+        &mut output,
+        bounds,
+        &AtomicBool::new(false),
+    ) {
         Ok(()) => {
             inspection.compile_time = Some(millis(started.elapsed()));
             inspection.compiled_size = output.metadata().ok().map(|metadata| metadata.len());

@@ -61,7 +61,10 @@ impl CompileCommand {
         } else {
             std::env::current_exe()?
         };
-        Ok(Self { program, arguments: vec![SUBCOMMAND.into()] })
+        Ok(Self {
+            program,
+            arguments: vec![SUBCOMMAND.into()],
+        })
     }
 }
 
@@ -125,7 +128,9 @@ impl Compiler {
 }
 
 fn full(error: &io::Error) -> CompileError {
-    CompileError::Host(format!("it could not be compiled: writing it failed ({error})"))
+    CompileError::Host(format!(
+        "it could not be compiled: writing it failed ({error})"
+    ))
 }
 
 fn start(
@@ -136,7 +141,9 @@ fn start(
 ) -> Result<Child, CompileError> {
     let host = |error: io::Error| {
         let program = command.program.display();
-        CompileError::Host(format!("it could not be compiled: \"{program}\" did not start ({error})"))
+        CompileError::Host(format!(
+            "it could not be compiled: \"{program}\" did not start ({error})"
+        ))
     };
     let output = output.try_clone().map_err(host)?;
     Command::new(&command.program)
@@ -187,7 +194,9 @@ fn attend(
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(COMPILE_LOOK),
             }
             let status = child.try_wait().map_err(|error| {
-                CompileError::Host(format!("it could not be compiled: its child is lost ({error})"))
+                CompileError::Host(format!(
+                    "it could not be compiled: its child is lost ({error})"
+                ))
             });
             match status {
                 Ok(None) if cancelled.load(Ordering::Relaxed) => {
@@ -196,12 +205,18 @@ fn attend(
                 }
                 Ok(None) if started.elapsed() >= timeout => {
                     end(child);
-                    return Ok(Ended { status: None, words: String::new() });
+                    return Ok(Ended {
+                        status: None,
+                        words: String::new(),
+                    });
                 }
                 Ok(None) => {}
                 Ok(Some(status)) => {
                     let words = last_words.or_else(|| words.recv().ok()).unwrap_or_default();
-                    return Ok(Ended { status: Some(status), words });
+                    return Ok(Ended {
+                        status: Some(status),
+                        words,
+                    });
                 }
                 Err(error) => {
                     end(child);
@@ -223,13 +238,19 @@ fn read_words(stderr: impl Read) -> String {
     let mut words = Vec::new();
     let mut stderr = stderr;
     // What is past the bound is still read, so that the child does not block on it.
-    let _ = (&mut stderr).take(MAX_COMPILE_WORDS).read_to_end(&mut words);
+    let _ = (&mut stderr)
+        .take(MAX_COMPILE_WORDS)
+        .read_to_end(&mut words);
     let _ = io::copy(&mut stderr, &mut io::sink());
     String::from_utf8_lossy(&words).into_owned()
 }
 
 fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), CompileError> {
-    let words = ended.words.lines().map(str::trim).rfind(|line| !line.is_empty());
+    let words = ended
+        .words
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty());
     let words = words.unwrap_or_default();
     let code = Code::CompileFailed;
     let Some(status) = ended.status else {
@@ -248,7 +269,9 @@ fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), C
             output.rewind().map_err(|error| full(&error))
         }
         Some(Ok(REFUSED)) => Err(CompileError::Refused(words.to_owned())),
-        Some(Ok(UNABLE)) => Err(CompileError::Host(format!("it could not be compiled: {words}"))),
+        Some(Ok(UNABLE)) => Err(CompileError::Host(format!(
+            "it could not be compiled: {words}"
+        ))),
         // The allocator's last words; the process aborts after them.
         _ if ended.words.contains("memory allocation of") => {
             let memory = format_bytes(bounds.memory);
@@ -284,13 +307,16 @@ fn compile_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
         return Err(unable(format!("\"{SUBCOMMAND}\" is for the host itself")));
     };
     let number = |text: &String| {
-        text.parse::<u64>().map_err(|_| unable(format!("\"{text}\" is not a number")))
+        text.parse::<u64>()
+            .map_err(|_| unable(format!("\"{text}\" is not a number")))
     };
     confine(number(memory)?, number(seconds)?)
         .map_err(|error| unable(format!("it cannot be confined ({error})")))?;
     let own = seam::compatibility().map_err(|error| unable(error.to_string()))?;
     if *engine != own {
-        return Err(unable("the program was replaced by another version; restart it".to_owned()));
+        return Err(unable(
+            "the program was replaced by another version; restart it".to_owned(),
+        ));
     }
     let mut component = Vec::new();
     io::stdin()
@@ -310,7 +336,10 @@ fn compile_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
 fn confine(memory: u64, seconds: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
-    let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    let limit = |most: u64| Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
     setrlimit(Resource::Data, limit(memory))?;
     setrlimit(Resource::Fsize, limit(MAX_COMPILED_BYTES))?;
     // Processor time, of all threads: only against a child whose host died.
@@ -328,98 +357,5 @@ fn confine(memory: u64, seconds: u64) -> io::Result<()> {
 pub(crate) type Cancelled = Arc<AtomicBool>;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BOUNDS: CompileBounds =
-        CompileBounds { timeout: Duration::from_secs(60), memory: 64 << 20 };
-
-    /// Runs a shell script in the child's place; answers what it wrote.
-    fn run(script: &str, bounds: CompileBounds) -> Result<String, CompileError> {
-        let arguments = ["-c", script, "child"].map(OsString::from).to_vec();
-        let command = CompileCommand { program: "/bin/sh".into(), arguments };
-        let mut output = tempfile::tempfile().expect("a file");
-        // More than a pipe holds: feeding and reading must not wait for each other.
-        let component = vec![b'x'; 1 << 20];
-        let compiler = Compiler::Child(command);
-        compiler.compile(&component, "engine", &mut output, bounds, &AtomicBool::new(false))?;
-        let mut text = String::new();
-        output.read_to_string(&mut text).expect("text");
-        Ok(text)
-    }
-
-    fn check(script: &str, wanted: &CompileError) {
-        assert_eq!(run(script, BOUNDS).as_ref(), Err(wanted), "{script}");
-    }
-
-    fn refused(text: &str) -> CompileError {
-        CompileError::Refused(text.to_owned())
-    }
-
-    fn host(text: &str) -> CompileError {
-        CompileError::Host(text.to_owned())
-    }
-
-    #[test]
-    fn the_child_gets_the_component_and_its_bounds() {
-        let answer = run("echo $2 $3 $(/usr/bin/env wc -c)", BOUNDS).expect("compiled");
-        assert_eq!(answer.trim(), format!("{} 60 {}", 64 << 20, 1 << 20));
-        // A child that ends before it has read everything is no fault.
-        assert_eq!(run("echo done", BOUNDS), Ok("done\n".to_owned()));
-    }
-
-    #[test]
-    fn every_end_of_the_child_has_its_words() {
-        check("echo no >&2; echo 'is bad' >&2; exit 10", &refused("is bad"));
-        check("echo late >&2; exit 11", &host("it could not be compiled: late"));
-        check("exit 0", &host("it could not be compiled: its child wrote nothing"));
-        check(
-            "echo memory allocation of 9 bytes failed >&2; kill -ABRT $$",
-            &refused(
-                "it needs more than 64 MiB to be compiled; make it smaller or raise the bound \
-                 [compile-failed]",
-            ),
-        );
-        check(
-            "echo panicked >&2; exit 101",
-            &refused("it made its compiler end with exit status: 101: panicked [compile-failed]"),
-        );
-        let loud = "i=0; while [ $i -lt 5000 ]; do echo 0123456789012345678901234567 >&2; \
-                    i=$((i+1)); done; echo fine";
-        assert_eq!(run(loud, BOUNDS), Ok("fine\n".to_owned()));
-    }
-
-    #[test]
-    fn a_child_past_its_time_is_ended() {
-        let bounds = CompileBounds { timeout: Duration::from_millis(30), ..BOUNDS };
-        let text = "it was not compiled within 30ms; make it smaller or raise the bound \
-                    [compile-failed]";
-        assert_eq!(run("exec cat /dev/zero >/dev/null", bounds), Err(refused(text)));
-    }
-
-    #[test]
-    fn a_stopping_host_waits_for_no_child() {
-        let arguments = ["-c", "exec cat /dev/zero >/dev/null"].map(OsString::from).to_vec();
-        let command = CompileCommand { program: "/bin/sh".into(), arguments };
-        let mut output = tempfile::tempfile().expect("a file");
-        let stopping = AtomicBool::new(true);
-        let compiler = Compiler::Child(command);
-        let answer = compiler.compile(b"x", "engine", &mut output, BOUNDS, &stopping);
-        assert_eq!(answer, Err(CompileError::Cancelled));
-    }
-
-    #[test]
-    fn a_program_that_is_not_there_is_the_hosts_fault() {
-        let command = CompileCommand { program: "/nowhere".into(), arguments: Vec::new() };
-        let mut output = tempfile::tempfile().expect("a file");
-        let (compiler, stopping) = (Compiler::Child(command), AtomicBool::new(false));
-        let answer = compiler.compile(b"x", "engine", &mut output, BOUNDS, &stopping);
-        assert!(matches!(answer, Err(CompileError::Host(_))), "{answer:?}");
-    }
-
-    #[test]
-    fn the_child_refuses_what_is_not_its_hosts_call() {
-        assert_eq!(compile_child(&[]), UNABLE);
-        assert_eq!(compile_child(&["x".to_owned(), "y".to_owned(), "z".to_owned()]), UNABLE);
-    }
-}
+#[path = "compile_tests.rs"]
+mod tests;

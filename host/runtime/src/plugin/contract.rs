@@ -46,7 +46,12 @@ fn primitive(name: &str) -> Type {
 }
 
 fn record(fields: Vec<(&str, Type)>) -> Type {
-    Type::Record(fields.into_iter().map(|(name, field)| (name.to_owned(), field)).collect())
+    Type::Record(
+        fields
+            .into_iter()
+            .map(|(name, field)| (name.to_owned(), field))
+            .collect(),
+    )
 }
 
 /// `result<_, failure>`: what both handlers answer.
@@ -55,8 +60,14 @@ fn answer() -> Type {
         ("reason", primitive("string")),
         ("after", Type::Option(Box::new(primitive("u64")))),
     ]);
-    let cases = [("retry", retry), ("reject", primitive("string")), ("defer", primitive("u64"))];
-    let cases = cases.into_iter().map(|(name, carried)| (name.to_owned(), Some(carried)));
+    let cases = [
+        ("retry", retry),
+        ("reject", primitive("string")),
+        ("defer", primitive("u64")),
+    ];
+    let cases = cases
+        .into_iter()
+        .map(|(name, carried)| (name.to_owned(), Some(carried)));
     Type::Result(None, Some(Box::new(Type::Variant(cases.collect()))))
 }
 
@@ -96,15 +107,22 @@ pub(crate) fn on_trigger() -> Function {
 /// when it does not. Names of parameters do not count.
 pub(crate) fn difference(wanted: &Function, found: &Function) -> Option<String> {
     if found.asynchronous != wanted.asynchronous {
-        return Some("is async, which is not supported yet; it must be a plain function".to_owned());
+        return Some(
+            "is async, which is not supported yet; it must be a plain function".to_owned(),
+        );
     }
     let (wanted_count, found_count) = (wanted.parameters.len(), found.parameters.len());
     if wanted_count != found_count {
-        return Some(format!("takes {found_count} parameters instead of {wanted_count}"));
+        return Some(format!(
+            "takes {found_count} parameters instead of {wanted_count}"
+        ));
     }
     for ((name, wanted), (_, found)) in wanted.parameters.iter().zip(&found.parameters) {
         if let Some((place, text)) = differs(wanted, found) {
-            return Some(format!("takes {}", placed(&format!("\"{name}\""), &place, &text)));
+            return Some(format!(
+                "takes {}",
+                placed(&format!("\"{name}\""), &place, &text)
+            ));
         }
     }
     match (&wanted.result, &found.result) {
@@ -136,26 +154,38 @@ fn within(step: String, difference: Option<Difference>) -> Option<Difference> {
 }
 
 fn differs(wanted: &Type, found: &Type) -> Option<Difference> {
-    let plain = || Some((Vec::new(), format!("is {} instead of {}", found.kind(), wanted.kind())));
+    let plain = || {
+        Some((
+            Vec::new(),
+            format!("is {} instead of {}", found.kind(), wanted.kind()),
+        ))
+    };
     match (wanted, found) {
-        (Type::Record(wanted), Type::Record(found)) => {
-            names_differ("fields", wanted.iter().map(|it| &it.0), found.iter().map(|it| &it.0))
-                .or_else(|| {
-                    let mut pairs = wanted.iter().zip(found);
-                    pairs.find_map(|((name, wanted), (_, found))| {
-                        within(format!("field \"{name}\""), differs(wanted, found))
-                    })
-                })
-        }
-        (Type::Variant(wanted), Type::Variant(found)) => {
-            names_differ("cases", wanted.iter().map(|it| &it.0), found.iter().map(|it| &it.0))
-                .or_else(|| {
-                    let mut pairs = wanted.iter().zip(found);
-                    pairs.find_map(|((name, wanted), (_, found))| {
-                        within(format!("case \"{name}\""), carried(wanted.as_ref(), found.as_ref()))
-                    })
-                })
-        }
+        (Type::Record(wanted), Type::Record(found)) => names_differ(
+            "fields",
+            wanted.iter().map(|it| &it.0),
+            found.iter().map(|it| &it.0),
+        )
+        .or_else(|| {
+            let mut pairs = wanted.iter().zip(found);
+            pairs.find_map(|((name, wanted), (_, found))| {
+                within(format!("field \"{name}\""), differs(wanted, found))
+            })
+        }),
+        (Type::Variant(wanted), Type::Variant(found)) => names_differ(
+            "cases",
+            wanted.iter().map(|it| &it.0),
+            found.iter().map(|it| &it.0),
+        )
+        .or_else(|| {
+            let mut pairs = wanted.iter().zip(found);
+            pairs.find_map(|((name, wanted), (_, found))| {
+                within(
+                    format!("case \"{name}\""),
+                    carried(wanted.as_ref(), found.as_ref()),
+                )
+            })
+        }),
         (Type::Enum(wanted), Type::Enum(found)) | (Type::Flags(wanted), Type::Flags(found)) => {
             names_differ("names", wanted.iter(), found.iter())
         }
@@ -165,7 +195,10 @@ fn differs(wanted: &Type, found: &Type) -> Option<Difference> {
         (Type::Result(ok, error), Type::Result(found_ok, found_error)) => {
             let ok = carried(ok.as_deref(), found_ok.as_deref());
             within("ok".to_owned(), ok).or_else(|| {
-                within("error".to_owned(), carried(error.as_deref(), found_error.as_deref()))
+                within(
+                    "error".to_owned(),
+                    carried(error.as_deref(), found_error.as_deref()),
+                )
             })
         }
         (Type::Tuple(wanted), Type::Tuple(found)) if wanted.len() == found.len() => {
@@ -183,12 +216,14 @@ fn carried(wanted: Option<&Type>, found: Option<&Type>) -> Option<Difference> {
     match (wanted, found) {
         (None, None) => None,
         (Some(wanted), Some(found)) => differs(wanted, found),
-        (Some(wanted), None) => {
-            Some((Vec::new(), format!("carries nothing instead of {}", wanted.kind())))
-        }
-        (None, Some(found)) => {
-            Some((Vec::new(), format!("carries {} instead of nothing", found.kind())))
-        }
+        (Some(wanted), None) => Some((
+            Vec::new(),
+            format!("carries nothing instead of {}", wanted.kind()),
+        )),
+        (None, Some(found)) => Some((
+            Vec::new(),
+            format!("carries {} instead of nothing", found.kind()),
+        )),
     }
 }
 
@@ -203,10 +238,22 @@ fn names_differ<'a>(
     }
     let list = |names: &[&String]| {
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+        if names.is_empty() {
+            "nothing".to_owned()
+        } else {
+            names.join(", ")
+        }
     };
-    let missing: Vec<&String> = wanted.iter().filter(|it| !found.contains(it)).copied().collect();
-    let extra: Vec<&String> = found.iter().filter(|it| !wanted.contains(it)).copied().collect();
+    let missing: Vec<&String> = wanted
+        .iter()
+        .filter(|it| !found.contains(it))
+        .copied()
+        .collect();
+    let extra: Vec<&String> = found
+        .iter()
+        .filter(|it| !wanted.contains(it))
+        .copied()
+        .collect();
     let text = match (missing.is_empty(), extra.is_empty()) {
         (true, true) => format!("has its {what} in another order: {}", list(&found)),
         (false, true) => format!("lacks the {what} {}", list(&missing)),
@@ -268,13 +315,21 @@ mod tests {
         check(&message, |f| f.parameters[0].0 = "other".to_owned(), None);
         let text = "is async, which is not supported yet; it must be a plain function";
         check(&message, |f| f.asynchronous = true, Some(text));
-        check(&message, |f| f.parameters.clear(), Some("takes 0 parameters instead of 1"));
+        check(
+            &message,
+            |f| f.parameters.clear(),
+            Some("takes 0 parameters instead of 1"),
+        );
         check(
             &message,
             |f| f.parameters[0].1 = Type::List(Box::new(primitive("u8"))),
             Some("takes \"message\" that is a list instead of borrow<message>"),
         );
-        check(&message, |f| f.result = None, Some("answers nothing instead of a result"));
+        check(
+            &message,
+            |f| f.result = None,
+            Some("answers nothing instead of a result"),
+        );
         check(
             &message,
             |f| f.result = Some(Type::Result(None, Some(Box::new(primitive("string"))))),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use oncue_manager::command::Answer;
 use oncue_manager::reload::PluginCommand;
@@ -17,18 +17,15 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc;
 use tracing::info;
 
-use super::bounds::{
-    COMPILE_MEMORY, COMPILE_TIMEOUT, DEBOUNCE, MAX_COMMANDS, RESCAN, RESCAN_WITHOUT_HINTS, SETTLE,
-};
+use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT, MAX_COMMANDS, RESCAN, SETTLE};
 use super::catalog::{Capacity, Job, NotPassed, Passed, Update};
 use super::compile::{Cancelled, CompileBounds, Compiler};
 use super::keeper::Keeper;
 use super::kept::Source;
 use super::loader::{Loader, cache_in};
+use super::schedule::Schedule;
 use super::seam;
-use super::settle::Moment;
 use super::storage::make_private;
-use super::watch::{Hint, Watch};
 use crate::engine::Sandbox;
 use crate::error::PluginError;
 use crate::host::Components;
@@ -68,7 +65,10 @@ impl PluginDirectoryConfig {
             rescan: RESCAN,
             watch: true,
             compile_concurrency: 1,
-            compile: CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY },
+            compile: CompileBounds {
+                timeout: COMPILE_TIMEOUT,
+                memory: COMPILE_MEMORY,
+            },
             compiler,
             capacity,
         }
@@ -76,7 +76,7 @@ impl PluginDirectoryConfig {
 }
 
 /// What reaches the thread.
-enum Event {
+pub(crate) enum Event {
     /// Something may have changed.
     Hint,
     /// A worker has done a job.
@@ -102,7 +102,9 @@ pub struct PluginDirectory {
 
 impl std::fmt::Debug for PluginDirectory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PluginDirectory").field("threads", &self.threads.len()).finish()
+        f.debug_struct("PluginDirectory")
+            .field("threads", &self.threads.len())
+            .finish()
     }
 }
 
@@ -124,8 +126,12 @@ impl PluginDirectory {
         let cancelled: Cancelled = Arc::new(AtomicBool::new(false));
         let quiet = Arc::new(Quiet::default());
         let (inbox, events) = mpsc::channel(MAX_COMMANDS);
-        let mut directory =
-            Self { inbox, cancelled, quiet: Arc::clone(&quiet), threads: Vec::new() };
+        let mut directory = Self {
+            inbox,
+            cancelled,
+            quiet: Arc::clone(&quiet),
+            threads: Vec::new(),
+        };
         let workers = config.compile_concurrency.max(1);
         let (jobs, work) = sync_channel(workers);
         let work = Arc::new(Mutex::new(work));
@@ -140,9 +146,18 @@ impl PluginDirectory {
         let (inbox, components) = (directory.inbox.clone(), components.clone());
         let stopping = Arc::clone(&directory.cancelled);
         directory.spawn("oncue-plugins".to_owned(), move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build();
             let runtime = runtime.expect("a runtime without I/O needs nothing of the system");
-            let thread = Thread { events, commands, jobs, idle: workers, quiet, stopping };
+            let thread = Thread {
+                events,
+                commands,
+                jobs,
+                idle: workers,
+                quiet,
+                stopping,
+            };
             runtime.block_on(thread.run(config, &components, &handle, inbox));
         })?;
         Ok(directory)
@@ -171,9 +186,12 @@ impl PluginDirectory {
         name: String,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), PluginError> {
-        let thread = thread::Builder::new().name(name).spawn(body).map_err(|error| {
-            PluginError::Io(format!("the plugins directory has no thread: {error}"))
-        })?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(body)
+            .map_err(|error| {
+                PluginError::Io(format!("the plugins directory has no thread: {error}"))
+            })?;
         self.threads.push(thread);
         Ok(())
     }
@@ -189,7 +207,9 @@ impl PluginDirectory {
     #[must_use]
     pub fn wait_until_quiet(&self, timeout: Duration) -> bool {
         let mut reached = self.quiet.reached.lock();
-        self.quiet.changed.wait_while_for(&mut reached, |reached| !*reached, timeout);
+        self.quiet
+            .changed
+            .wait_while_for(&mut reached, |reached| !*reached, timeout);
         *reached
     }
 
@@ -225,9 +245,8 @@ fn check(config: &PluginDirectoryConfig) -> Result<(), PluginError> {
             plugins.display()
         )));
     }
-    make_private(data).map_err(|error| {
-        PluginError::Io(format!("\"{}\" cannot be made: {error}", data.display()))
-    })
+    make_private(data)
+        .map_err(|error| PluginError::Io(format!("\"{}\" cannot be made: {error}", data.display())))
 }
 
 /// One compiling thread: until the other end of its work is gone.
@@ -241,7 +260,10 @@ fn compile(
         let next = work.lock().recv();
         let Ok((job, source)) = next else { return };
         let result = loader.check(&job, &source, components);
-        if done.blocking_send(Event::Done(Box::new(job), result)).is_err() {
+        if done
+            .blocking_send(Event::Done(Box::new(job), result))
+            .is_err()
+        {
             return;
         }
     }
@@ -276,7 +298,10 @@ impl Thread {
     ) {
         let tell = async |update: Update| {
             let update = seam::update(&config.directory, &update);
-            handle.plugin_changed(update).await.map_err(|refusal| refusal.to_string())
+            handle
+                .plugin_changed(update)
+                .await
+                .map_err(|refusal| refusal.to_string())
         };
         let unload = {
             let components = components.clone();
@@ -317,7 +342,9 @@ impl Thread {
                 }
                 Wake::Command(None) => commands_open = false,
                 Wake::Command(Some(PluginCommand::Rollback(plugin, answer))) => {
-                    keeper.roll_back(&plugin, Box::new(|result| reply(answer, result))).await;
+                    keeper
+                        .roll_back(&plugin, Box::new(|result| reply(answer, result)))
+                        .await;
                 }
                 Wake::Time => {
                     if schedule.begin_look() {
@@ -332,7 +359,9 @@ impl Thread {
     /// Gives jobs to workers that have none.
     fn hand_out<T: AsyncFnMut(Update) -> Result<(), String>>(&mut self, keeper: &mut Keeper<T>) {
         while self.idle > 0 {
-            let Some(work) = keeper.next_job() else { return };
+            let Some(work) = keeper.next_job() else {
+                return;
+            };
             // The queue to the workers holds one for each of them.
             if self.jobs.try_send(work).is_err() {
                 return;
@@ -360,82 +389,15 @@ fn reply(
     let _ = answer.send(result.map_err(|(code, text)| {
         // Some sentences bring their code along.
         if text.ends_with(']') {
-            ApiError { code, message: text, faults: Vec::new() }
+            ApiError {
+                code,
+                message: text,
+                faults: Vec::new(),
+            }
         } else {
             ApiError::new(code, text)
         }
     }));
-}
-
-/// When to look next.
-struct Schedule {
-    start: Instant,
-    rescan: Duration,
-    /// When nothing hints at anything.
-    next_rescan: Instant,
-    /// After a hint.
-    hinted: Option<Instant>,
-    watch: Option<Watch>,
-    /// Set by the watcher, so that a flood of events is one hint.
-    pending: Arc<AtomicBool>,
-    has_looked: bool,
-}
-
-impl Schedule {
-    fn new(config: &PluginDirectoryConfig, inbox: mpsc::Sender<Event>) -> Self {
-        let pending = Arc::new(AtomicBool::new(false));
-        let heard = Arc::clone(&pending);
-        let hint: Hint = Arc::new(move || {
-            if !heard.swap(true, Ordering::AcqRel) && inbox.try_send(Event::Hint).is_err() {
-                heard.store(false, Ordering::Release);
-            }
-        });
-        let start = Instant::now();
-        Self {
-            start,
-            rescan: config.rescan,
-            next_rescan: start,
-            hinted: None,
-            watch: config.watch.then(|| Watch::new(config.directory.clone(), hint)),
-            pending,
-            has_looked: false,
-        }
-    }
-
-    /// The time on the thread's own clock.
-    fn now(&self) -> Moment {
-        self.start.elapsed()
-    }
-
-    /// When to look: when a file can settle, when a hint has aged a little, or on the period.
-    fn due(&self, settles: Option<Moment>) -> Instant {
-        let settles = settles.map(|moment| self.start + moment);
-        let others = [settles, self.hinted].into_iter().flatten();
-        others.fold(self.next_rescan, Instant::min)
-    }
-
-    fn hint(&mut self) {
-        self.pending.store(false, Ordering::Release);
-        self.hinted.get_or_insert_with(|| Instant::now() + DEBOUNCE);
-    }
-
-    /// A look begins. Answers whether it is one on the period.
-    fn begin_look(&mut self) -> bool {
-        self.has_looked = true;
-        self.hinted = None;
-        let now = Instant::now();
-        if now < self.next_rescan {
-            return false;
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.refresh();
-        }
-        let watching = self.watch.as_ref().is_some_and(Watch::is_watching);
-        let period =
-            if watching { self.rescan } else { self.rescan.min(RESCAN_WITHOUT_HINTS) };
-        self.next_rescan = now + period;
-        true
-    }
 }
 
 #[cfg(test)]

@@ -38,15 +38,33 @@ impl Host {
         let manager = manager.expect("a manager");
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("plugins")).expect("a folder");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
         let runtime = runtime.expect("a runtime");
-        Self { folder, components, sandbox, manager, directory: None, runtime }
+        Self {
+            folder,
+            components,
+            sandbox,
+            manager,
+            directory: None,
+            runtime,
+        }
     }
 
     fn open(&mut self) {
-        let total = Demand { memory: 1 << 30, fuel: 20_000_000_000 };
-        let capacity = Capacity { total, table_elements: 100_000 };
-        let (plugins, data) = (self.folder.path().join("plugins"), self.folder.path().join("data"));
+        let total = Demand {
+            memory: 1 << 30,
+            fuel: 20_000_000_000,
+        };
+        let capacity = Capacity {
+            total,
+            table_elements: 100_000,
+        };
+        let (plugins, data) = (
+            self.folder.path().join("plugins"),
+            self.folder.path().join("data"),
+        );
         let config = PluginDirectoryConfig {
             settle: Duration::from_millis(5),
             rescan: Duration::from_millis(50),
@@ -82,12 +100,16 @@ impl Host {
                 let _ = events.recv().await;
             }
         };
-        let waited = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, waiting).await });
+        let waited = self
+            .runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, waiting).await });
         waited.unwrap_or_else(|_| panic!("it never came so: {:?}", self.now()))
     }
 
     fn now(&self) -> Vec<PluginView> {
-        self.runtime.block_on(self.manager.handle().plugins()).expect("plugins")
+        self.runtime
+            .block_on(self.manager.handle().plugins())
+            .expect("plugins")
     }
 
     fn end(mut self) {
@@ -118,7 +140,13 @@ fn a65_a_dropped_component_is_live_and_goes_with_its_file() {
     let directory = host.directory.as_ref().expect("open");
     assert!(directory.wait_until_quiet(PATIENCE));
     let view = host.wait_for(is_state("ready")).expect("a plugin");
-    assert_eq!(view.queues.iter().map(ToString::to_string).collect::<Vec<_>>(), ["orders"]);
+    assert_eq!(
+        view.queues
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
+        ["orders"]
+    );
     assert!(view.file.ends_with("plugins/orders.wasm"), "{}", view.file);
     let first = view.digest.expect("a digest");
     assert!(host.components.get(&first).is_some());
@@ -126,23 +154,32 @@ fn a65_a_dropped_component_is_live_and_goes_with_its_file() {
     host.write("orders.wasm", b"not wasm");
     let view = host.wait_for(is_state("quarantined")).expect("a plugin");
     assert_eq!(view.digest.as_ref(), Some(&first));
-    assert!(view.reason.expect("a reason").starts_with("\"orders.wasm\" is not WebAssembly"));
+    assert!(
+        view.reason
+            .expect("a reason")
+            .starts_with("\"orders.wasm\" is not WebAssembly")
+    );
 
     host.write("orders.wasm", &other_good());
     let view = host.wait_for(is_state("ready")).expect("a plugin");
     let second = view.digest.expect("a digest");
     assert_ne!(first, second);
-    assert_eq!(view.previous, [first.clone()]);
+    assert_eq!(view.previous, std::slice::from_ref(&first));
 
     let orders = PluginName::new("orders").expect("a name");
-    let back = host.runtime.block_on(host.manager.handle().rollback(orders)).expect("rolled back");
+    let back = host
+        .runtime
+        .block_on(host.manager.handle().rollback(orders))
+        .expect("rolled back");
     assert_eq!(back, first);
     host.wait_for(|view| view.is_some_and(|view| view.digest.as_ref() == Some(&first)));
 
     fs::remove_file(host.folder.path().join("plugins/orders.wasm")).expect("removed");
     host.wait_for(|view| view.is_none());
     let queue = oncue_core::names::QueueName::new("orders").expect("a name");
-    host.runtime.block_on(host.manager.handle().queue(queue)).expect("the queue stays");
+    host.runtime
+        .block_on(host.manager.handle().queue(queue))
+        .expect("the queue stays");
     host.end();
 }
 
@@ -151,7 +188,9 @@ fn an_unknown_plugin_cannot_be_rolled_back() {
     let mut host = Host::start();
     host.open();
     let orders = PluginName::new("orders").expect("a name");
-    let refused = host.runtime.block_on(host.manager.handle().rollback(orders));
+    let refused = host
+        .runtime
+        .block_on(host.manager.handle().rollback(orders));
     let refused = refused.expect_err("refused").to_string();
     assert!(refused.ends_with("[unknown-plugin]"), "{refused}");
     host.end();

@@ -97,7 +97,10 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         }
         if listing.passed_over > self.passed_over {
             let count = listing.passed_over;
-            warn!("{count} files of \"{}\" are passed over", self.directory.display());
+            warn!(
+                "{count} files of \"{}\" are passed over",
+                self.directory.display()
+            );
         }
         self.passed_over = listing.passed_over;
         let round = self.settler.look(&listing.files, now);
@@ -119,11 +122,13 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         self.unreadable.remove(file);
         let state = match look {
             None => None,
-            Some(Look::Unreadable(reason)) => {
-                Some(Err(format!("cannot be looked at ({reason}); see its permissions")))
-            }
+            Some(Look::Unreadable(reason)) => Some(Err(format!(
+                "cannot be looked at ({reason}); see its permissions"
+            ))),
             Some(Look::File(print)) => {
-                let Some((stem, kind)) = classify(file) else { return };
+                let Some((stem, kind)) = classify(file) else {
+                    return;
+                };
                 match scan::read(&self.directory.join(file), &print, kind.max_bytes()) {
                     Ok(Content::Changed) => {
                         self.settler.disturb(file, now);
@@ -271,13 +276,21 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
     fn give_up(&mut self) -> Option<Action> {
         let components = self.catalog.components();
         let total: u64 = components.iter().map(|digest| self.kept.size(digest)).sum();
-        if total <= MAX_KEPT_BYTES { None } else { self.catalog.give_up_oldest() }
+        if total <= MAX_KEPT_BYTES {
+            None
+        } else {
+            self.catalog.give_up_oldest()
+        }
     }
 
     /// Lets go of components that nobody needs any more.
     fn clean_up(&mut self) {
         let wanted = self.catalog.loaded();
-        for digest in self.loaded.iter().filter(|digest| !wanted.contains(*digest)) {
+        for digest in self
+            .loaded
+            .iter()
+            .filter(|digest| !wanted.contains(*digest))
+        {
             (self.unload)(digest);
         }
         self.loaded.retain(|digest| wanted.contains(digest));

@@ -46,22 +46,37 @@ fn host_in(folder: TempDir) -> Host<impl AsyncFnMut(Update) -> Result<(), String
     let updates = Updates::default();
     let told = Rc::clone(&updates);
     let tell = async move |update: Update| {
-        told.borrow_mut().push((update.plugin.to_string(), word(&update.state)));
+        told.borrow_mut()
+            .push((update.plugin.to_string(), word(&update.state)));
         Ok(())
     };
     let unloaded = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let gone = Arc::clone(&unloaded);
     let unload = Box::new(move |digest: &Digest| gone.lock().push(digest.clone()));
-    let total = Demand { memory: 1 << 30, fuel: 20_000_000_000 };
-    let capacity = Capacity { total, table_elements: 100_000 };
+    let total = Demand {
+        memory: 1 << 30,
+        fuel: 20_000_000_000,
+    };
+    let capacity = Capacity {
+        total,
+        table_elements: 100_000,
+    };
     let (plugins, kept) = (folder.path().join("plugins"), folder.path().join("kept"));
     fs::create_dir_all(&plugins).expect("a folder");
     let keeper = Keeper::new(plugins, kept, SETTLE, capacity, tell, unload);
-    Host { folder, keeper, now: Moment::ZERO, updates, unloaded }
+    Host {
+        folder,
+        keeper,
+        now: Moment::ZERO,
+        updates,
+        unloaded,
+    }
 }
 
 fn wait<F: Future>(future: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     runtime.block_on(future)
 }
 
@@ -95,7 +110,10 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Host<T> {
             let result = match bytes.as_deref() {
                 Ok(b"bad") => Err(NotPassed::Refused(format!("\"{}\" is bad", job.file))),
                 Ok(b"half") => panic!("half a file was loaded"),
-                Ok(_) => Ok(Passed { style: Style::Message, facts: Vec::new() }),
+                Ok(_) => Ok(Passed {
+                    style: Style::Message,
+                    facts: Vec::new(),
+                }),
                 Err(error) => Err(NotPassed::Host(error.to_string())),
             };
             assert!(self.keeper.catalog.awaits(&job.plugin, &job.key));
@@ -130,9 +148,14 @@ fn a60_each_way_of_dropping_a_file_ends_with_the_right_version() {
     host.settle();
     host.check("orders", &ready("three"));
     // The same size and the same time as before.
-    let time = fs::metadata(host.path("orders.wasm")).and_then(|it| it.modified()).expect("a time");
+    let time = fs::metadata(host.path("orders.wasm"))
+        .and_then(|it| it.modified())
+        .expect("a time");
     host.write("orders.wasm", "THREE");
-    let file = fs::File::options().write(true).open(host.path("orders.wasm")).expect("opened");
+    let file = fs::File::options()
+        .write(true)
+        .open(host.path("orders.wasm"))
+        .expect("opened");
     file.set_modified(time).expect("set");
     host.settle();
     host.check("orders", &ready("THREE"));
@@ -153,7 +176,14 @@ fn a60_a_file_filled_slowly_is_loaded_once_and_whole() {
     host.write("orders.wasm", "one");
     host.settle();
     host.write("orders.wasm", "");
-    for text in ["h", "ha", "hal", "half", "half of", "half of it, and the rest"] {
+    for text in [
+        "h",
+        "ha",
+        "hal",
+        "half",
+        "half of",
+        "half of it, and the rest",
+    ] {
         host.look();
         host.work();
         host.write("orders.wasm", text);
@@ -196,7 +226,10 @@ fn a61_the_reason_names_the_file_and_the_good_version_serves() {
     host.settle();
     let updates = host.updates.borrow();
     let (_, last) = updates.last().expect("an update");
-    assert!(last.starts_with("quarantined: orders.toml:2:1: \"process.memory\""), "{last}");
+    assert!(
+        last.starts_with("quarantined: orders.toml:2:1: \"process.memory\""),
+        "{last}"
+    );
 }
 
 #[test]
@@ -236,7 +269,11 @@ fn a_damaged_kept_copy_is_read_again_from_the_directory() {
     host.look();
     host.look();
     // Between the read and the job.
-    let kept = host.folder.path().join("kept").join(format!("{}.wasm", Digest::of(b"one")));
+    let kept = host
+        .folder
+        .path()
+        .join("kept")
+        .join(format!("{}.wasm", Digest::of(b"one")));
     fs::write(kept, "wrong").expect("damaged");
     host.settle();
     wait(host.keeper.retry(host.now));
@@ -252,7 +289,7 @@ fn a_rollback_is_answered_and_survives_a_restart() {
         host.settle();
     }
     let orders = PluginName::new("orders").expect("a name");
-    let (say, heard) = std::sync::mpsc::channel();
+    let (say, heard) = std::sync::mpsc::sync_channel(1);
     let answer = Box::new(move |result| say.send(result).expect("heard"));
     wait(host.keeper.roll_back(&orders, answer));
     host.work();

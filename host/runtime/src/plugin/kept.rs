@@ -65,7 +65,11 @@ impl Kept {
     pub(crate) fn open(folder: PathBuf) -> Self {
         sweep(&folder);
         sweep(&folder.join("records"));
-        Self { folder, held: BTreeMap::new(), failing: false }
+        Self {
+            folder,
+            held: BTreeMap::new(),
+            failing: false,
+        }
     }
 
     fn component(&self, digest: &Digest) -> PathBuf {
@@ -88,7 +92,7 @@ impl Kept {
         {
             return Ok(digest);
         }
-        let written = make_private(&self.folder).and_then(|()| replace(&path, &bytes, false));
+        let written = make_private(&self.folder).and_then(|()| replace(&path, &bytes, true));
         match written {
             Ok(()) => self.failing = false,
             Err(error) => {
@@ -98,7 +102,9 @@ impl Kept {
                 }
                 let held: usize = self.held.values().map(|bytes| bytes.len()).sum();
                 if held + bytes.len() > MAX_HELD_BYTES {
-                    return Err(format!("cannot be kept in \"{folder}\" ({error}); free the disk"));
+                    return Err(format!(
+                        "cannot be kept in \"{folder}\" ({error}); free the disk"
+                    ));
                 }
                 self.held.insert(digest.clone(), bytes.into());
             }
@@ -132,13 +138,17 @@ impl Kept {
     /// served from the plugins directory as if it were new.
     pub(crate) fn read_records(&self) -> BTreeMap<PluginName, Record> {
         let mut records = BTreeMap::new();
-        let Ok(entries) = fs::read_dir(self.folder.join("records")) else { return records };
+        let Ok(entries) = fs::read_dir(self.folder.join("records")) else {
+            return records;
+        };
         for entry in entries.flatten().take(MAX_RECORDS) {
             let name = entry.file_name();
             let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".json")) else {
                 continue;
             };
-            let Ok(plugin) = PluginName::new(name) else { continue };
+            let Ok(plugin) = PluginName::new(name) else {
+                continue;
+            };
             match read_record(&entry.path()) {
                 Ok(record) => {
                     records.insert(plugin, record);
@@ -152,11 +162,15 @@ impl Kept {
     /// Removes every component that is not wanted.
     pub(crate) fn collect(&mut self, wanted: &BTreeSet<Digest>) {
         self.held.retain(|digest, _| wanted.contains(digest));
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
         for entry in entries.flatten() {
             let name = entry.file_name();
             let stem = name.to_str().and_then(|name| name.strip_suffix(".wasm"));
-            let Some(digest) = stem.and_then(Digest::parse) else { continue };
+            let Some(digest) = stem.and_then(Digest::parse) else {
+                continue;
+            };
             if !wanted.contains(&digest)
                 && let Err(error) = remove(&entry.path())
             {
@@ -204,7 +218,10 @@ impl Source {
         let bytes = fs::read(path)?;
         if Digest::of(&bytes) != *digest {
             remove(path)?;
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the kept copy was damaged"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the kept copy was damaged",
+            ));
         }
         Ok(bytes.into())
     }
@@ -225,10 +242,16 @@ mod tests {
         let one = kept.keep(b"one".to_vec()).expect("kept");
         let two = kept.keep(b"two".to_vec()).expect("kept");
         assert_eq!(kept.keep(b"one".to_vec()), Ok(one.clone()));
-        assert_eq!(kept.source(&one).read(&one).expect("it reads").as_ref(), b"one");
+        assert_eq!(
+            kept.source(&one).read(&one).expect("it reads").as_ref(),
+            b"one"
+        );
         kept.collect(&BTreeSet::from([two.clone()]));
         assert!(kept.source(&one).read(&one).is_err());
-        assert_eq!(kept.source(&two).read(&two).expect("it reads").as_ref(), b"two");
+        assert_eq!(
+            kept.source(&two).read(&two).expect("it reads").as_ref(),
+            b"two"
+        );
         assert_eq!(kept.size(&two), 3);
     }
 
@@ -250,7 +273,13 @@ mod tests {
         fs::write(folder.path().join("kept"), "").expect("a file");
         let mut kept = Kept::open(folder.path().join("kept"));
         let digest = kept.keep(b"bytes".to_vec()).expect("held");
-        assert_eq!(kept.source(&digest).read(&digest).expect("it reads").as_ref(), b"bytes");
+        assert_eq!(
+            kept.source(&digest)
+                .read(&digest)
+                .expect("it reads")
+                .as_ref(),
+            b"bytes"
+        );
         assert!(kept.write_record(&name(), &Record::default()).is_err());
         kept.collect(&BTreeSet::new());
         assert!(kept.held.is_empty());
@@ -265,8 +294,14 @@ mod tests {
             file: "orders.wasm".to_owned(),
             manifest: Some("[process]\n".to_owned()),
         };
-        let pin = Pin { component: Digest::of(b"one"), instead_of: Digest::of(b"two") };
-        let record = Record { versions: vec![version], pin: Some(pin) };
+        let pin = Pin {
+            component: Digest::of(b"one"),
+            instead_of: Digest::of(b"two"),
+        };
+        let record = Record {
+            versions: vec![version],
+            pin: Some(pin),
+        };
         kept.write_record(&name(), &record).expect("written");
         fs::write(folder.path().join("records/bad.json"), "{").expect("a file");
         assert_eq!(kept.read_records(), BTreeMap::from([(name(), record)]));

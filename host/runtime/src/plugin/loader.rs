@@ -60,8 +60,18 @@ impl Loader {
         bounds: CompileBounds,
         cancelled: Cancelled,
     ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        Ok(Self { sandbox, cache, compiler, engine, bounds, cancelled, runtime })
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()?;
+        Ok(Self {
+            sandbox,
+            cache,
+            compiler,
+            engine,
+            bounds,
+            cancelled,
+            runtime,
+        })
     }
 
     /// Does a job: afterwards its component can be started, or there is a reason why not.
@@ -73,11 +83,16 @@ impl Loader {
     ) -> Result<Passed, NotPassed> {
         let (file, digest) = (&job.file, &job.key.component);
         let bytes = source.read(digest).map_err(|error| {
-            NotPassed::Host(format!("\"{file}\": its kept copy cannot be read ({error})"))
+            NotPassed::Host(format!(
+                "\"{file}\": its kept copy cannot be read ({error})"
+            ))
         })?;
         let known = components.get(digest.as_str());
         let fit = self.prepare(&bytes, digest, file, &job.attributes, known)?;
-        let passed = Passed { style: fit.judgement.style, facts: facts(&fit, bytes.len()) };
+        let passed = Passed {
+            style: fit.judgement.style,
+            facts: facts(&fit, bytes.len()),
+        };
         components.insert(digest.to_string(), fit.loaded);
         Ok(passed)
     }
@@ -111,7 +126,12 @@ impl Loader {
         }
         let tried = seam::try_out(&self.sandbox, &loaded, file, attributes);
         self.runtime.block_on(tried)?;
-        Ok(Fit { loaded, interfaces, judgement, compile_time })
+        Ok(Fit {
+            loaded,
+            interfaces,
+            judgement,
+            compile_time,
+        })
     }
 
     /// Loads a component from the cache, or compiles it.
@@ -139,9 +159,9 @@ impl Loader {
         match seam::load(&self.sandbox, file, compiled.path()) {
             Ok(loaded) => Ok((loaded, Some(time))),
             Err(LoadFault::NotPassed(not_passed)) => Err(not_passed),
-            Err(LoadFault::Stale(text)) => {
-                Err(NotPassed::Host(format!("\"{file}\": what was just compiled is bad ({text})")))
-            }
+            Err(LoadFault::Stale(text)) => Err(NotPassed::Host(format!(
+                "\"{file}\": what was just compiled is bad ({text})"
+            ))),
         }
     }
 
@@ -149,7 +169,9 @@ impl Loader {
         // Without a cache, one that keeps nothing: its files lie in the temporary folder.
         let nowhere = Cache::open("/dev/null".into(), &self.engine, 0);
         let host = |error: io::Error| {
-            NotPassed::Host(format!("\"{file}\": there is no room to compile it ({error})"))
+            NotPassed::Host(format!(
+                "\"{file}\": there is no room to compile it ({error})"
+            ))
         };
         let (cache, mut output) = match &self.cache {
             Some(cache) => (cache, cache.output().map_err(host)?),
@@ -172,25 +194,40 @@ impl Loader {
 
     fn compile_to(&self, bytes: &[u8], output: &mut NamedTempFile) -> Result<(), CompileError> {
         let file = output.as_file_mut();
-        self.compiler.compile(bytes, &self.engine, file, self.bounds, &self.cancelled)
+        self.compiler
+            .compile(bytes, &self.engine, file, self.bounds, &self.cancelled)
     }
 }
 
 /// What people may want to know of a version.
 fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
-    let Fit { interfaces, judgement, compile_time, .. } = fit;
+    let Fit {
+        interfaces,
+        judgement,
+        compile_time,
+        ..
+    } = fit;
     let fact = |name: &str, value: String| (name.to_owned(), value);
     let compiled = match compile_time {
         Some(time) => {
-            format!("in {}", format_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
+            format!(
+                "in {}",
+                format_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+            )
         }
         None => "before, from the cache".to_owned(),
     };
     vec![
         fact("size", format_bytes(size as u64)),
         fact("style", judgement.why.clone()),
-        fact("exports", shape::list(interfaces.exports.iter().map(|it| it.name.as_str()))),
-        fact("imports", shape::list(interfaces.imports.iter().map(|it| it.name.as_str()))),
+        fact(
+            "exports",
+            shape::list(interfaces.exports.iter().map(|it| it.name.as_str())),
+        ),
+        fact(
+            "imports",
+            shape::list(interfaces.imports.iter().map(|it| it.name.as_str())),
+        ),
         fact("compiled", compiled),
     ]
 }

@@ -39,22 +39,39 @@ impl Bench {
     fn at(folder: tempfile::TempDir, sandbox: Sandbox) -> Self {
         let engine = seam::compatibility().expect("an engine");
         let cache = cache_in(folder.path(), &engine);
-        let bounds = CompileBounds { timeout: COMPILE_TIMEOUT, memory: COMPILE_MEMORY };
+        let bounds = CompileBounds {
+            timeout: COMPILE_TIMEOUT,
+            memory: COMPILE_MEMORY,
+        };
         let compiler = Compiler::InProcess;
-        let loader =
-            Loader::new(sandbox, Some(cache), compiler, engine, bounds, Cancelled::default());
+        let loader = Loader::new(
+            sandbox,
+            Some(cache),
+            compiler,
+            engine,
+            bounds,
+            Cancelled::default(),
+        );
         let loader = loader.expect("a loader");
-        Self { folder, loader, components: Components::default() }
+        Self {
+            folder,
+            loader,
+            components: Components::default(),
+        }
     }
 
     fn load(&self, bytes: &[u8], attributes: ProcessAttributes) -> Result<Passed, NotPassed> {
         let job = Job {
             plugin: PluginName::new("orders").expect("a name"),
-            key: Key { component: Digest::of(bytes), manifest: None },
+            key: Key {
+                component: Digest::of(bytes),
+                manifest: None,
+            },
             file: "orders.wasm".to_owned(),
             attributes,
         };
-        self.loader.check(&job, &Source::Memory(bytes.into()), &self.components)
+        self.loader
+            .check(&job, &Source::Memory(bytes.into()), &self.components)
     }
 
     /// Loads the good component; answers whether it came from the cache.
@@ -62,7 +79,9 @@ impl Bench {
         // As after a restart: only the cache remembers.
         let digest = Digest::of(&good());
         self.components.remove(digest.as_str());
-        let passed = self.load(&good(), ProcessAttributes::default()).expect("it passes");
+        let passed = self
+            .load(&good(), ProcessAttributes::default())
+            .expect("it passes");
         assert_eq!(passed.style, Style::Message);
         assert!(self.components.get(digest.as_str()).is_some());
         let compiled = passed.facts.iter().find(|(name, _)| name == "compiled");
@@ -108,26 +127,32 @@ fn a64_whatever_happens_to_the_cache_the_component_serves() {
 #[test]
 fn a61_what_cannot_serve_is_refused_with_the_files_name() {
     let bench = Bench::new();
-    let refused = |bytes: &[u8], attributes: ProcessAttributes, part: &str| {
-        match bench.load(bytes, attributes) {
-            Err(NotPassed::Refused(reason)) => {
-                assert!(reason.starts_with("\"orders.wasm\""), "{reason}");
-                assert!(reason.contains(part), "{reason} lacks {part}");
-            }
-            other => panic!("{other:?}"),
+    let refused = |bytes: &[u8], attributes: ProcessAttributes, part: &str| match bench
+        .load(bytes, attributes)
+    {
+        Err(NotPassed::Refused(reason)) => {
+            assert!(reason.starts_with("\"orders.wasm\""), "{reason}");
+            assert!(reason.contains(part), "{reason} lacks {part}");
         }
+        other => panic!("{other:?}"),
     };
     let usual = ProcessAttributes::default;
     refused(b"junk", usual(), "is not WebAssembly");
     refused(&good()[..100], usual(), "is truncated");
-    let trigger = ProcessAttributes { style: Style::Trigger, ..usual() };
+    let trigger = ProcessAttributes {
+        style: Style::Trigger,
+        ..usual()
+    };
     refused(&good(), trigger, "asks for style \"trigger\"");
     let other = shape::tests::handler("demo:host/on-message@0.1.0", HANDLE);
     refused(&other, usual(), "the nearest world is message-handler");
     // More memory at the start than its limit.
     let large = String::from_utf8_lossy(&wat_of_good()).replace("\"memory\") 1)", "\"memory\") 9)");
     let large = wat::parse_str(&large).expect("the text is a component");
-    let small = ProcessAttributes { memory: limits::MIN_MEMORY, ..usual() };
+    let small = ProcessAttributes {
+        memory: limits::MIN_MEMORY,
+        ..usual()
+    };
     refused(&large, small, "and its limit is 64 KiB");
     assert!(bench.components.is_empty());
 }
@@ -141,7 +166,10 @@ fn a_kept_copy_that_is_gone_is_the_hosts_fault() {
     let bench = Bench::new();
     let job = Job {
         plugin: PluginName::new("orders").expect("a name"),
-        key: Key { component: Digest::of(b"gone"), manifest: None },
+        key: Key {
+            component: Digest::of(b"gone"),
+            manifest: None,
+        },
         file: "orders.wasm".to_owned(),
         attributes: ProcessAttributes::default(),
     };

@@ -55,7 +55,12 @@ pub(crate) struct ManifestFault {
 
 impl fmt::Display for ManifestFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, column, message } = self;
+        let Self {
+            file,
+            line,
+            column,
+            message,
+        } = self;
         write!(formatter, "{file}:{line}:{column}: {message}")
     }
 }
@@ -84,7 +89,10 @@ pub(crate) fn parse(bytes: &[u8], file: &str, plugin: &PluginName) -> Manifest {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let places = Places::new(file, &before);
             let fault = places.fault(before.len(), "is not UTF-8; save it as UTF-8".to_owned());
-            return Manifest { component: None, definitions: Err(vec![fault]) };
+            return Manifest {
+                component: None,
+                definitions: Err(vec![fault]),
+            };
         }
     };
     let mut places = Places::new(file, text);
@@ -93,11 +101,17 @@ pub(crate) fn parse(bytes: &[u8], file: &str, plugin: &PluginName) -> Manifest {
     let component = component_of(&raw);
     // After a fault of syntax the values are guesses: their faults would mislead.
     if !errors.is_empty() {
-        let mut faults: Vec<_> =
-            errors.iter().take(limits::MAX_FAULTS).map(|error| places.syntax(error)).collect();
+        let mut faults: Vec<_> = errors
+            .iter()
+            .take(limits::MAX_FAULTS)
+            .map(|error| places.syntax(error))
+            .collect();
         // The first fault of a line makes the parser find others behind it.
         faults.dedup_by_key(|fault| fault.line);
-        return Manifest { component, definitions: Err(faults) };
+        return Manifest {
+            component,
+            definitions: Err(faults),
+        };
     }
     let (definitions, faults) = read(&raw, plugin);
     let definitions = if faults.is_empty() {
@@ -107,13 +121,20 @@ pub(crate) fn parse(bytes: &[u8], file: &str, plugin: &PluginName) -> Manifest {
         placed.sort_by_key(|fault| (fault.line, fault.column));
         Err(placed)
     };
-    Manifest { component, definitions }
+    Manifest {
+        component,
+        definitions,
+    }
 }
 
 /// Values that are accepted and probably not meant.
 pub(crate) fn warnings(definitions: &Definitions) -> Vec<String> {
     let process = ProcessDefinition::from_manifest(definitions.process.clone());
-    process.warnings().into_iter().map(|fault| fault.under(&[PROCESS]).to_string()).collect()
+    process
+        .warnings()
+        .into_iter()
+        .map(|fault| fault.under(&[PROCESS]).to_string())
+        .collect()
 }
 
 fn component_of(raw: &Raw) -> Option<String> {
@@ -127,7 +148,9 @@ fn component_of(raw: &Raw) -> Option<String> {
 fn read(raw: &Raw, plugin: &PluginName) -> (Definitions, Vec<Fault>) {
     let mut definitions = Definitions::default();
     let mut faults = Vec::new();
-    let Raw::Table(entries) = raw else { return (definitions, faults) };
+    let Raw::Table(entries) = raw else {
+        return (definitions, faults);
+    };
     for (name, value) in entries {
         match (name.as_str(), value) {
             (PROCESS, _) => match ProcessPatch::parse(value) {
@@ -139,12 +162,18 @@ fn read(raw: &Raw, plugin: &PluginName) -> (Definitions, Vec<Fault>) {
             }
             (QUEUE, _) => {
                 let message = "is no table; write [queue.NAME] for each queue".to_owned();
-                faults.push(Fault { path: vec![name.clone()], message });
+                faults.push(Fault {
+                    path: vec![name.clone()],
+                    message,
+                });
             }
             _ => {
                 let message =
                     "is not known here; a manifest has [process] and [queue.NAME]".to_owned();
-                faults.push(Fault { path: vec![name.clone()], message });
+                faults.push(Fault {
+                    path: vec![name.clone()],
+                    message,
+                });
             }
         }
     }
@@ -164,14 +193,24 @@ fn read_queues(
 ) -> Vec<(QueueName, QueuePatch)> {
     let mut queues = Vec::new();
     if entries.len() > limits::MAX_ENTRIES {
-        let message = format!("has {} queues of at most {}", entries.len(), limits::MAX_ENTRIES);
-        faults.push(Fault { path: vec![QUEUE.to_owned()], message });
+        let message = format!(
+            "has {} queues of at most {}",
+            entries.len(),
+            limits::MAX_ENTRIES
+        );
+        faults.push(Fault {
+            path: vec![QUEUE.to_owned()],
+            message,
+        });
         return queues;
     }
     for (name, value) in entries {
         let path = [QUEUE, name.as_str()];
         let mut fault = |message: String| {
-            faults.push(Fault { path: path.map(str::to_owned).to_vec(), message });
+            faults.push(Fault {
+                path: path.map(str::to_owned).to_vec(),
+                message,
+            });
         };
         let queue = match QueueName::new(name) {
             Ok(queue) if queue.is_reserved() => {
@@ -225,7 +264,11 @@ struct Places<'a> {
 
 impl<'a> Places<'a> {
     fn new(file: &'a str, text: &'a str) -> Self {
-        Self { file, text, starts: BTreeMap::new() }
+        Self {
+            file,
+            text,
+            starts: BTreeMap::new(),
+        }
     }
 
     fn convert_table(&mut self, table: &DeTable<'_>, path: &str) -> Raw {
@@ -233,7 +276,9 @@ impl<'a> Places<'a> {
         for (name, value) in table {
             let text: &str = name.get_ref();
             let inner = join(path, text);
-            self.starts.entry(inner.clone()).or_insert(name.span().start);
+            self.starts
+                .entry(inner.clone())
+                .or_insert(name.span().start);
             entries.push((text.to_owned(), self.convert(value, &inner)));
         }
         Raw::Table(entries)
@@ -256,7 +301,9 @@ impl<'a> Places<'a> {
                 let mut list = Vec::with_capacity(values.len());
                 for (index, value) in values.iter().enumerate() {
                     let inner = join(path, &index.to_string());
-                    self.starts.entry(inner.clone()).or_insert(value.span().start);
+                    self.starts
+                        .entry(inner.clone())
+                        .or_insert(value.span().start);
                     list.push(self.convert(value, &inner));
                 }
                 Raw::List(list)
@@ -297,7 +344,11 @@ impl<'a> Places<'a> {
 }
 
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 #[cfg(test)]
@@ -317,7 +368,10 @@ mod tests {
         };
         assert_eq!(got.len(), wanted.len(), "{got:#?}");
         for (got, wanted) in got.iter().zip(wanted) {
-            assert!(got.starts_with(&format!("orders.toml:{wanted}")), "{got}, wanted {wanted}");
+            assert!(
+                got.starts_with(&format!("orders.toml:{wanted}")),
+                "{got}, wanted {wanted}"
+            );
         }
         manifest
     }
@@ -334,7 +388,11 @@ mod tests {
         let definitions = manifest.definitions.expect("no faults");
         assert_eq!(definitions.process.memory, Some(Change::Set(32 << 20)));
         assert_eq!(definitions.process.fuel, Some(Change::Set(1_000_000_000)));
-        let names: Vec<_> = definitions.queues.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<_> = definitions
+            .queues
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         assert_eq!(names, ["orders", "a.b"]);
         assert_eq!(definitions.queues[0].1.trigger_depth, Some(Change::Set(16)));
     }
@@ -343,7 +401,10 @@ mod tests {
     fn without_queues_the_plugins_own_is_served() {
         let manifest = check("[process]\nmemory = \"32 MiB\"\n", &[]);
         let definitions = manifest.definitions.expect("no faults");
-        assert_eq!(definitions.queues, Definitions::without_manifest(&plugin()).queues);
+        assert_eq!(
+            definitions.queues,
+            Definitions::without_manifest(&plugin()).queues
+        );
         check("", &[]);
     }
 
@@ -398,6 +459,9 @@ mod tests {
 
     #[test]
     fn a_huge_number_is_refused_and_not_wrapped() {
-        check("[queue.orders]\nmax-depth = 99999999999999999999999\n", &["2:1: "]);
+        check(
+            "[queue.orders]\nmax-depth = 99999999999999999999999\n",
+            &["2:1: "],
+        );
     }
 }

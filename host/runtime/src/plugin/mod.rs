@@ -27,6 +27,7 @@ mod loader;
 mod manifest;
 mod reading;
 mod scan;
+mod schedule;
 mod seam;
 mod settle;
 mod shape;

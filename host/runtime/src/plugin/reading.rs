@@ -75,7 +75,10 @@ pub(crate) fn read(bytes: &[u8], file: &str) -> Result<Interfaces, String> {
     walk(bytes).map_err(|error| {
         let (text, offset) = (error.message(), error.offset());
         let why = if error.message().contains("unexpected end") {
-            format!("is truncated at {} bytes ({text}); copy it again", bytes.len())
+            format!(
+                "is truncated at {} bytes ({text}); copy it again",
+                bytes.len()
+            )
         } else {
             format!("is not a valid component: {text} (at byte {offset}); build it again")
         };
@@ -98,7 +101,10 @@ fn refuse_header(bytes: &[u8]) -> Option<String> {
         return Some("is not WebAssembly; drop a component (.wasm)".to_owned());
     }
     if bytes.len() < HEADER {
-        return Some(format!("is truncated at {} bytes; copy it again", bytes.len()));
+        return Some(format!(
+            "is truncated at {} bytes; copy it again",
+            bytes.len()
+        ));
     }
     None
 }
@@ -151,16 +157,26 @@ impl<'a> Names<'a> {
     }
 
     fn resolve(&self, types: TypesRef<'_>) -> Interfaces {
-        let mut reader = TypeReader { types, resources: HashMap::new() };
+        let mut reader = TypeReader {
+            types,
+            resources: HashMap::new(),
+        };
         let mut interfaces = Interfaces::default();
         for name in &self.imports {
-            let Some(item) = types.component_item_for_import(name) else { continue };
+            let Some(item) = types.component_item_for_import(name) else {
+                continue;
+            };
             reader.name_resources(name, item.ty);
             let acts = reader.acts(item.ty);
-            interfaces.imports.push(Import { name: (*name).to_owned(), acts });
+            interfaces.imports.push(Import {
+                name: (*name).to_owned(),
+                acts,
+            });
         }
         for name in &self.exports {
-            let Some(item) = types.component_item_for_export(name) else { continue };
+            let Some(item) = types.component_item_for_export(name) else {
+                continue;
+            };
             let kind = match item.ty {
                 ComponentEntityType::Instance(id) => {
                     ExportKind::Interface(reader.function_of(id, HANDLE))
@@ -168,7 +184,10 @@ impl<'a> Names<'a> {
                 ComponentEntityType::Func(_) => ExportKind::Function,
                 _ => ExportKind::Other,
             };
-            interfaces.exports.push(Export { name: (*name).to_owned(), kind });
+            interfaces.exports.push(Export {
+                name: (*name).to_owned(),
+                kind,
+            });
         }
         interfaces
     }
@@ -234,7 +253,9 @@ impl TypeReader<'_> {
         let parameters = function.params.iter();
         Some(Function {
             asynchronous: function.async_,
-            parameters: parameters.map(|(name, ty)| (name.to_string(), self.read(*ty))).collect(),
+            parameters: parameters
+                .map(|(name, ty)| (name.to_string(), self.read(*ty)))
+                .collect(),
             result: function.result.map(|ty| self.read(ty)),
         })
     }
@@ -255,12 +276,20 @@ impl TypeReader<'_> {
             }
             Some(ComponentDefinedType::Record(record)) => {
                 let fields = record.fields.iter();
-                Type::Record(fields.map(|(name, ty)| (name.to_string(), self.read(*ty))).collect())
+                Type::Record(
+                    fields
+                        .map(|(name, ty)| (name.to_string(), self.read(*ty)))
+                        .collect(),
+                )
             }
             Some(ComponentDefinedType::Variant(variant)) => {
                 let cases = variant.cases.iter();
                 let case = |carried: Option<ComponentValType>| carried.map(|ty| self.read(ty));
-                Type::Variant(cases.map(|(name, it)| (name.to_string(), case(it.ty))).collect())
+                Type::Variant(
+                    cases
+                        .map(|(name, it)| (name.to_string(), case(it.ty)))
+                        .collect(),
+                )
             }
             Some(ComponentDefinedType::List { element, .. }) => Type::List(boxed(element)),
             Some(ComponentDefinedType::Option { ty, .. }) => Type::Option(boxed(ty)),
@@ -286,6 +315,9 @@ impl TypeReader<'_> {
     }
 
     fn resource(&self, id: ResourceId) -> String {
-        self.resources.get(&id).cloned().unwrap_or_else(|| "a resource of its own".to_owned())
+        self.resources
+            .get(&id)
+            .cloned()
+            .unwrap_or_else(|| "a resource of its own".to_owned())
     }
 }

@@ -165,7 +165,9 @@ pub(crate) fn read(path: &Path, expected: &Fingerprint, max: u64) -> io::Result<
     let capacity = usize::try_from(expected.size).unwrap_or_default();
     let mut bytes = Vec::with_capacity(capacity);
     // One byte more than expected shows growth, and bounds what a growing file can take.
-    (&mut file).take(expected.size.saturating_add(1)).read_to_end(&mut bytes)?;
+    (&mut file)
+        .take(expected.size.saturating_add(1))
+        .read_to_end(&mut bytes)?;
     let after = Fingerprint::of(&file.metadata()?);
     if after != *expected || bytes.len() as u64 != expected.size {
         return Ok(Content::Changed);
@@ -234,11 +236,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("orders.wasm");
         fs::write(&path, "whole").expect("a file");
-        let Some(Look::File(print)) = look_at(&path) else { panic!("no file") };
+        let Some(Look::File(print)) = look_at(&path) else {
+            panic!("no file")
+        };
         let content = read(&path, &print, 100).expect("it reads");
         assert!(matches!(content, Content::Bytes(bytes) if bytes == b"whole"));
         let refused = read(&path, &print, 4).expect_err("too large");
-        assert!(refused.to_string().contains("has 5 bytes of at most 4"), "{refused}");
+        assert!(
+            refused.to_string().contains("has 5 bytes of at most 4"),
+            "{refused}"
+        );
 
         fs::write(&path, "whole and more").expect("a file");
         assert!(matches!(read(&path, &print, 100), Ok(Content::Changed)));

@@ -106,10 +106,13 @@ pub(crate) fn update(directory: &Path, update: &Update) -> PluginUpdate {
             State::Missing => PluginState::Missing,
             State::Removed => PluginState::Removed,
         },
-        definitions: update.definitions.as_ref().map(|definitions| PluginDefinitions {
-            process: definitions.process.clone(),
-            queues: definitions.queues.clone(),
-        }),
+        definitions: update
+            .definitions
+            .as_ref()
+            .map(|definitions| PluginDefinitions {
+                process: definitions.process.clone(),
+                queues: definitions.queues.clone(),
+            }),
         previous: update.previous.iter().map(ToString::to_string).collect(),
         facts: update.facts.clone(),
     }

@@ -47,7 +47,10 @@ pub(crate) struct Round {
 impl Settler {
     /// Two looks count when they are `interval` apart.
     pub(crate) fn new(interval: Duration) -> Self {
-        Self { interval, files: BTreeMap::new() }
+        Self {
+            interval,
+            files: BTreeMap::new(),
+        }
     }
 
     /// Takes in one look at the directory.
@@ -91,7 +94,9 @@ impl Settler {
     /// When the next look can settle something.
     pub(crate) fn next(&self) -> Option<Moment> {
         let restless = self.files.values().filter(|watched| !watched.settled);
-        restless.map(|watched| watched.since.saturating_add(self.interval)).min()
+        restless
+            .map(|watched| watched.since.saturating_add(self.interval))
+            .min()
     }
 }
 
@@ -156,8 +161,10 @@ mod tests {
                 None => (name, "-".to_owned()),
             })
             .collect();
-        let wanted: Vec<(String, String)> =
-            wanted.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        let wanted: Vec<(String, String)> = wanted
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect();
         assert_eq!(got, wanted, "at {millis} ms");
     }
 
@@ -198,14 +205,20 @@ mod tests {
         for step in 0..1000 {
             let text = step.to_string();
             let round = settler.look(&files(&[("a", &text)]), at(step * 100));
-            assert!(round.settled.is_empty(), "loaded half-written at step {step}");
+            assert!(
+                round.settled.is_empty(),
+                "loaded half-written at step {step}"
+            );
             warnings += round.slow.len();
         }
         assert_eq!(warnings, 1);
         assert!(settler.restless().contains("a"));
         settler.look(&files(&[("a", "end")]), at(100_000));
         let round = settler.look(&files(&[("a", "end")]), at(100_200));
-        assert_eq!((round.settled.len(), round.recovered), (1, vec!["a".to_owned()]));
+        assert_eq!(
+            (round.settled.len(), round.recovered),
+            (1, vec!["a".to_owned()])
+        );
     }
 
     #[test]

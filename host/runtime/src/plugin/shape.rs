@@ -54,7 +54,11 @@ const NOT_YET: &[(&str, Style)] = &[
 
 /// Interfaces that are there for every component: package, interfaces (none listed: all), version.
 const OFFERED: &[(&str, &[&str], &str)] = &[
-    (PACKAGE, &["types", "queues", "unit-of-work", "budget"], VERSION),
+    (
+        PACKAGE,
+        &["types", "queues", "unit-of-work", "budget"],
+        VERSION,
+    ),
     ("wasi:keyvalue", &["store", "atomics"], "0.2.0-draft2"),
     ("wasi:logging", &["logging"], "0.1.0-draft"),
     ("wasi:config", &["store"], "0.2.0-rc.1"),
@@ -83,7 +87,10 @@ pub(crate) fn judge(
     file: &str,
 ) -> Result<Judgement, String> {
     refuse_imports(&interfaces.imports, file)?;
-    let fits: Vec<&World> = WORLDS.iter().filter(|world| fits(interfaces, world)).collect();
+    let fits: Vec<&World> = WORLDS
+        .iter()
+        .filter(|world| fits(interfaces, world))
+        .collect();
     let chosen = match wanted {
         Style::Auto => fits.first().copied(),
         style => fits.iter().find(|world| world.style == style).copied(),
@@ -103,7 +110,10 @@ pub(crate) fn judge(
     } else {
         format!("exports {}", world.full)
     };
-    Ok(Judgement { style: world.style, why })
+    Ok(Judgement {
+        style: world.style,
+        why,
+    })
 }
 
 /// Whether the component exports the world's interface with its function.
@@ -128,7 +138,11 @@ impl<'a> Name<'a> {
     fn of(text: &'a str) -> Self {
         let (path, version) = text.split_once('@').unwrap_or((text, ""));
         let (package, interface) = path.split_once('/').unwrap_or(("", path));
-        Self { package, interface, version }
+        Self {
+            package,
+            interface,
+            version,
+        }
     }
 
     fn is_ours(&self) -> bool {
@@ -142,7 +156,9 @@ fn version_fits(version: &str, offered: &str) -> bool {
     if offered.contains('-') {
         return version == offered;
     }
-    let patch = version.strip_prefix(offered).and_then(|rest| rest.strip_prefix('.'));
+    let patch = version
+        .strip_prefix(offered)
+        .and_then(|rest| rest.strip_prefix('.'));
     patch.is_some_and(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -156,13 +172,19 @@ fn is_offered(import: &Import) -> bool {
 }
 
 fn refuse_imports(imports: &[Import], file: &str) -> Result<(), String> {
-    let unknown: Vec<&Import> =
-        imports.iter().filter(|import| import.acts && !is_offered(import)).collect();
-    let Some(first) = unknown.first() else { return Ok(()) };
+    let unknown: Vec<&Import> = imports
+        .iter()
+        .filter(|import| import.acts && !is_offered(import))
+        .collect();
+    let Some(first) = unknown.first() else {
+        return Ok(());
+    };
     let names = list(unknown.iter().map(|import| import.name.as_str()));
     let cure = import_cure(&Name::of(&first.name));
     let code = Code::PluginRefused;
-    Err(format!("\"{file}\" imports {names}, which this host does not offer; {cure} [{code}]"))
+    Err(format!(
+        "\"{file}\" imports {names}, which this host does not offer; {cure} [{code}]"
+    ))
 }
 
 fn import_cure(name: &Name<'_>) -> String {
@@ -181,7 +203,10 @@ fn import_cure(name: &Name<'_>) -> String {
                     format!("{version} ({})", interfaces.join(", "))
                 }
             });
-            format!("it offers {package} {}", versions.collect::<Vec<_>>().join(" and "))
+            format!(
+                "it offers {package} {}",
+                versions.collect::<Vec<_>>().join(" and ")
+            )
         }
         _ => "remove the import, or compose the component with one that exports it".to_owned(),
     }
@@ -218,7 +243,10 @@ fn word(style: Style) -> String {
         ..oncue_core::definition::ProcessAttributes::default()
     };
     let entries = attributes.entries();
-    let raw = entries.into_iter().find(|(name, _)| *name == "style").map(|(_, raw)| raw);
+    let raw = entries
+        .into_iter()
+        .find(|(name, _)| *name == "style")
+        .map(|(_, raw)| raw);
     raw.map(|raw| raw.to_string()).unwrap_or_default()
 }
 
@@ -239,14 +267,20 @@ fn nearest_world(interfaces: &Interfaces, wanted: Style) -> (&'static World, Str
     let exports = &interfaces.exports;
     // An export of the right interface, our package or not.
     for world in &WORLDS {
-        let same = exports.iter().find(|it| Name::of(&it.name).interface == world.interface);
+        let same = exports
+            .iter()
+            .find(|it| Name::of(&it.name).interface == world.interface);
         if let Some(export) = same {
             return (world, same_interface(export, world));
         }
     }
     for (known, style) in NOT_YET {
         let is_it = |export: &&Export| {
-            export.name.split('@').next().is_some_and(|name| name == *known)
+            export
+                .name
+                .split('@')
+                .next()
+                .is_some_and(|name| name == *known)
         };
         if let Some(export) = exports.iter().find(is_it) {
             let name = &export.name;
@@ -263,7 +297,10 @@ fn nearest_world(interfaces: &Interfaces, wanted: Style) -> (&'static World, Str
         let interface = Name::of(&export.name).interface;
         let near = nearest(interface, WORLDS.iter().map(|world| world.interface));
         if let Some(world) = WORLDS.iter().find(|world| Some(world.interface) == near) {
-            return (world, format!("it has {} in its place; rename it", export.name));
+            return (
+                world,
+                format!("it has {} in its place; rename it", export.name),
+            );
         }
     }
     let lacks = if exports.is_empty() {
@@ -275,7 +312,10 @@ fn nearest_world(interfaces: &Interfaces, wanted: Style) -> (&'static World, Str
 }
 
 fn default_world(wanted: Style) -> &'static World {
-    WORLDS.iter().find(|world| world.style == wanted).unwrap_or(&WORLDS[0])
+    WORLDS
+        .iter()
+        .find(|world| world.style == wanted)
+        .unwrap_or(&WORLDS[0])
 }
 
 /// What is wrong with an export of the right last name.
@@ -283,13 +323,23 @@ fn same_interface(export: &Export, world: &World) -> String {
     let name = Name::of(&export.name);
     let build = format!("build it against {PACKAGE}@{VERSION}");
     if name.package.is_empty() {
-        return format!("it has {} by itself, outside of that interface; {build}", export.name);
+        return format!(
+            "it has {} by itself, outside of that interface; {build}",
+            export.name
+        );
     }
     if name.package != PACKAGE {
-        return format!("its package is {} instead of {PACKAGE}; {build}", name.package);
+        return format!(
+            "its package is {} instead of {PACKAGE}; {build}",
+            name.package
+        );
     }
     if !name.is_ours() {
-        let version = if name.version.is_empty() { "none" } else { name.version };
+        let version = if name.version.is_empty() {
+            "none"
+        } else {
+            name.version
+        };
         return format!("its version is {version}, and this host knows {VERSION}; {build}");
     }
     match &export.kind {

@@ -86,12 +86,28 @@ fn a61_what_is_no_component_is_refused_with_the_reason() {
     let whole = handler("oncue:handler/on-message@0.1.0", ON_MESSAGE);
     check(b"", &["is empty"], "plugin-refused");
     check(b"#!/bin/sh\n", &["is not WebAssembly"], "plugin-refused");
-    check(b"\x7fELF\x02\x01\x01\x00", &["compiled object"], "plugin-refused");
+    check(
+        b"\x7fELF\x02\x01\x01\x00",
+        &["compiled object"],
+        "plugin-refused",
+    );
     check(b"\0asm", &["is truncated at 4 bytes"], "plugin-refused");
-    check(&whole[..whole.len() / 2], &["is truncated at"], "plugin-refused");
-    check(&whole[..8], &["exports nothing", "no exports at all"], "wrong-world");
+    check(
+        &whole[..whole.len() / 2],
+        &["is truncated at"],
+        "plugin-refused",
+    );
+    check(
+        &whole[..8],
+        &["exports nothing", "no exports at all"],
+        "wrong-world",
+    );
     let core = wat::parse_str("(module (func (export \"run\")))").expect("a module");
-    check(&core, &["is a core module", "wasm32-wasip2"], "plugin-refused");
+    check(
+        &core,
+        &["is a core module", "wasm32-wasip2"],
+        "plugin-refused",
+    );
     let mut damaged = whole.clone();
     damaged[9] = 0xff;
     let refusal = style_of(&damaged, Style::Auto).expect_err("damaged");
@@ -107,11 +123,23 @@ fn a61_an_unknown_import_is_named() {
         "plugin-refused",
     );
     let http = r#"(import "wasi:http/types@0.2.4" (instance (export "f" (func))))"#;
-    check(&component(http), &["wasi:http/types@0.2.4", "HTTP is not offered"], "plugin-refused");
+    check(
+        &component(http),
+        &["wasi:http/types@0.2.4", "HTTP is not offered"],
+        "plugin-refused",
+    );
     let newer = r#"(import "oncue:handler/queues@0.2.0" (instance (export "f" (func))))"#;
-    check(&component(newer), &["queues@0.2.0", "oncue:handler@0.1"], "plugin-refused");
+    check(
+        &component(newer),
+        &["queues@0.2.0", "oncue:handler@0.1"],
+        "plugin-refused",
+    );
     let draft = r#"(import "wasi:keyvalue/store@0.2.0-draft" (instance (export "f" (func))))"#;
-    check(&component(draft), &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics)"], "plugin-refused");
+    check(
+        &component(draft),
+        &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics)"],
+        "plugin-refused",
+    );
 }
 
 #[test]
@@ -128,17 +156,31 @@ fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
     let near = "the nearest world is message-handler, which exports oncue:handler/on-message@0.1.0";
     check(
         &handler("demo:host/on-message@0.1.0", ON_MESSAGE),
-        &["exports demo:host/on-message@0.1.0", near, "package is demo:host instead of"],
+        &[
+            "exports demo:host/on-message@0.1.0",
+            near,
+            "package is demo:host instead of",
+        ],
         "wrong-world",
     );
     check(
         &handler("oncue:handler/on-message@0.2.0", ON_MESSAGE),
-        &["exports oncue:handler/on-message@0.2.0", near, "version is 0.2.0"],
+        &[
+            "exports oncue:handler/on-message@0.2.0",
+            near,
+            "version is 0.2.0",
+        ],
         "wrong-world",
     );
     check(
-        &handler("oncue:handler/on-message@0.1.0", r#"(param "body" string) (result string)"#),
-        &[near, "handle takes \"message\" that is string instead of borrow<message>"],
+        &handler(
+            "oncue:handler/on-message@0.1.0",
+            r#"(param "body" string) (result string)"#,
+        ),
+        &[
+            near,
+            "handle takes \"message\" that is string instead of borrow<message>",
+        ],
         "wrong-world",
     );
     check(
@@ -146,7 +188,10 @@ fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
             "oncue:handler/on-trigger@0.1.0",
             r#"(param "message" (borrow $message)) (result (result (error $failure)))"#,
         ),
-        &["world is trigger-handler", "borrow<message> instead of a record"],
+        &[
+            "world is trigger-handler",
+            "borrow<message> instead of a record",
+        ],
         "wrong-world",
     );
     check(
@@ -156,12 +201,19 @@ fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
     );
     check(
         &handler("wasi:cli/run@0.2.0", "(result string)"),
-        &[near, "wasi:cli/run@0.2.0 makes it a handler of style command"],
+        &[
+            near,
+            "wasi:cli/run@0.2.0 makes it a handler of style command",
+        ],
         "wrong-world",
     );
     check(
         &handler("acme:calculator/add@1.0.0", ON_MESSAGE),
-        &["exports acme:calculator/add@1.0.0", near, "none of its exports is a handler"],
+        &[
+            "exports acme:calculator/add@1.0.0",
+            near,
+            "none of its exports is a handler",
+        ],
         "wrong-world",
     );
 }

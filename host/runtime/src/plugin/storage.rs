@@ -12,14 +12,19 @@ const PRIVATE: u32 = 0o700;
 
 /// Makes a private folder, with those above it.
 pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(PRIVATE).create(folder)
+    DirBuilder::new()
+        .recursive(true)
+        .mode(PRIVATE)
+        .create(folder)
 }
 
 /// Writes a file whole or not at all; `durable` waits until it is on the disk.
 pub(crate) fn replace(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     make_private(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".new-")
+        .tempfile_in(folder)?;
     file.write_all(bytes)?;
     if durable {
         file.as_file().sync_data()?;
@@ -41,7 +46,9 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes what a process that died has left half-written. At start only: nobody else writes here.
 pub(crate) fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(".new-") {
             // What cannot be removed is found again at the next start.

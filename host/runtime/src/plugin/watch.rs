@@ -27,13 +27,20 @@ pub(crate) struct Watch {
 type Identity = (u64, u64);
 
 fn identity(directory: &Path) -> Option<Identity> {
-    fs::metadata(directory).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::metadata(directory)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Watch {
     /// Begins to watch. That it cannot is no error.
     pub(crate) fn new(directory: PathBuf, hint: Hint) -> Self {
-        let mut watch = Self { directory, hint, watcher: None, failing: false };
+        let mut watch = Self {
+            directory,
+            hint,
+            watcher: None,
+            failing: false,
+        };
         watch.refresh();
         watch
     }
@@ -103,9 +110,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let plugins = folder.path().join("plugins");
         fs::create_dir(&plugins).expect("a folder");
-        let (say, heard) = mpsc::channel();
+        let (say, heard) = mpsc::sync_channel(1);
         let hint: Hint = Arc::new(move || {
-            let _ = say.send(());
+            let _ = say.try_send(());
         });
         let mut watch = Watch::new(plugins.clone(), hint);
         assert!(watch.is_watching());
@@ -127,8 +134,12 @@ mod tests {
     fn reading_is_no_change() {
         let event = |kind| Event::new(kind);
         assert!(!is_change(&event(EventKind::Access(AccessKind::Read))));
-        assert!(!is_change(&event(EventKind::Access(AccessKind::Open(AccessMode::Read)))));
-        assert!(is_change(&event(EventKind::Access(AccessKind::Close(AccessMode::Write)))));
+        assert!(!is_change(&event(EventKind::Access(AccessKind::Open(
+            AccessMode::Read
+        )))));
+        assert!(is_change(&event(EventKind::Access(AccessKind::Close(
+            AccessMode::Write
+        )))));
         assert!(is_change(&event(EventKind::Any)));
     }
 }

@@ -33,7 +33,12 @@ pub(crate) fn sandbox() -> Sandbox {
 
 /// Compiles a component and loads what came of it.
 pub(crate) fn load(component: &Path) -> Result<Loaded, PluginError> {
-    let compiled = compile(&std::fs::read(component).expect("the sample is there"))?;
+    load_bytes(&std::fs::read(component).expect("the sample is there"))
+}
+
+/// Compiles the bytes of a component and loads what came of it.
+pub(crate) fn load_bytes(component: &[u8]) -> Result<Loaded, PluginError> {
+    let compiled = compile(component)?;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("sample.cwasm");
     std::fs::write(&file, compiled).expect("written");
@@ -106,7 +111,11 @@ impl Host {
 
     /// Puts a sample in place under another manifest.
     pub(crate) fn install(&self, name: &str, manifest: &str) {
-        let component = loaded(name);
+        self.place(name, loaded(name), manifest);
+    }
+
+    /// Puts a component in place under a manifest.
+    pub(crate) fn place(&self, name: &str, component: Arc<Loaded>, manifest: &str) {
         let style = if manifest.contains("style = \"trigger\"") {
             CallStyle::Trigger
         } else {
@@ -174,7 +183,9 @@ impl Host {
                 }
             }
         });
-        self.runtime.block_on(self.handle.task(task)).expect("the record is kept")
+        self.runtime
+            .block_on(self.handle.task(task))
+            .expect("the record is kept")
     }
 
     /// Puts one message and waits for the end of the task that handles it.

@@ -37,7 +37,10 @@ pub(crate) struct ManifestFile {
 impl ManifestFile {
     /// Reads a manifest; its faults are part of the answer.
     pub(crate) fn read(bytes: &[u8], file: &str, plugin: &PluginName) -> Self {
-        let Manifest { component, definitions } = manifest::parse(bytes, file, plugin);
+        let Manifest {
+            component,
+            definitions,
+        } = manifest::parse(bytes, file, plugin);
         Self {
             digest: Digest::of(bytes),
             text: String::from_utf8_lossy(bytes).into_owned(),
@@ -147,7 +150,11 @@ impl Candidate {
             Err(reason) => return Some(reason.clone()),
         };
         if let Component::Unreadable(reason) = &self.component {
-            return Some(format!("\"{}\" {reason} [{}]", self.file, Code::PluginRefused));
+            return Some(format!(
+                "\"{}\" {reason} [{}]",
+                self.file,
+                Code::PluginRefused
+            ));
         }
         capacity.refuse(&self.speaker, &attributes(definitions))
     }
@@ -155,7 +162,11 @@ impl Candidate {
 
 /// The queues of some definitions.
 pub(super) fn queues(definitions: &Definitions) -> BTreeSet<QueueName> {
-    definitions.queues.iter().map(|(name, _)| name.clone()).collect()
+    definitions
+        .queues
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect()
 }
 
 /// The process's attributes as the manifest alone has them.
@@ -175,15 +186,22 @@ pub struct Capacity {
 impl Capacity {
     /// Why a process with these attributes could never run.
     pub(crate) fn refuse(&self, file: &str, attributes: &ProcessAttributes) -> Option<String> {
-        let Self { total, table_elements } = self;
+        let Self {
+            total,
+            table_elements,
+        } = self;
         let mut faults = Vec::new();
         if attributes.memory > total.memory {
             let (asked, all) = (format_bytes(attributes.memory), format_bytes(total.memory));
-            faults.push(format!("memory is {asked} and the host has {all} for all tasks"));
+            faults.push(format!(
+                "memory is {asked} and the host has {all} for all tasks"
+            ));
         }
         if attributes.fuel > total.fuel {
             let (asked, all) = (format_count(attributes.fuel), format_count(total.fuel));
-            faults.push(format!("fuel is {asked} and the host has {all} for all tasks"));
+            faults.push(format!(
+                "fuel is {asked} and the host has {all} for all tasks"
+            ));
         }
         if attributes.table_elements > *table_elements {
             let asked = attributes.table_elements;
@@ -207,14 +225,13 @@ pub(crate) struct Derived {
 
 /// Pairs manifests and components. A component that another plugin's manifest names is no plugin
 /// of its own; one whose manifest is being written waits for it.
-pub(crate) fn derive(
-    files: &BTreeMap<String, FileState>,
-    restless: &BTreeSet<String>,
-) -> Derived {
+pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<String>) -> Derived {
     let mut derived = Derived::default();
     let mut named = BTreeSet::new();
     for (file, state) in files {
-        let Some((stem, Kind::Manifest)) = classify(file) else { continue };
+        let Some((stem, Kind::Manifest)) = classify(file) else {
+            continue;
+        };
         let plugin = match PluginName::new(stem) {
             Ok(plugin) => plugin,
             Err(error) => {
@@ -236,13 +253,14 @@ pub(crate) fn derive(
         let mut candidate = Candidate::new(&plugin, component, there, manifest);
         if let Some(reason) = unreadable {
             candidate.speaker.clone_from(file);
-            candidate.definitions =
-                Err(format!("\"{file}\" {reason} [{}]", Code::InvalidManifest));
+            candidate.definitions = Err(format!("\"{file}\" {reason} [{}]", Code::InvalidManifest));
         }
         derived.candidates.insert(plugin, candidate);
     }
     for file in files.keys() {
-        let Some((stem, Kind::Component)) = classify(file) else { continue };
+        let Some((stem, Kind::Component)) = classify(file) else {
+            continue;
+        };
         let manifest = format!("{stem}.toml");
         if named.contains(file) || files.contains_key(&manifest) || restless.contains(&manifest) {
             continue;

@@ -10,8 +10,8 @@ use super::super::bounds::KEPT_VERSIONS;
 use super::super::digest::Digest;
 use super::super::kept::{KeptVersion, Record};
 use super::super::manifest::Definitions;
-use super::candidate::{Candidate, Capacity, Component, Key, attributes, queues};
-use super::{Action, Job, RollbackId, State, Update, Version};
+use super::candidate::{Candidate, Component, Key, queues};
+use super::{Action, RollbackId, State, Update, Version};
 
 /// Refusals of the manager that are remembered until the next retry.
 const MAX_REFUSALS: usize = 4;
@@ -49,9 +49,9 @@ pub(super) struct Good {
 
 /// An update that the manager did not take.
 #[derive(Clone, Debug)]
-struct Refusal {
-    update: Update,
-    reason: String,
+pub(super) struct Refusal {
+    pub(super) update: Update,
+    pub(super) reason: String,
 }
 
 /// A rollback whose end someone waits for.
@@ -75,41 +75,11 @@ pub(super) struct Entry {
     /// The queues that the manager has bound to it.
     pub(super) bound: BTreeSet<QueueName>,
     pub(super) waiting: Option<Waiting>,
-    refusals: Vec<Refusal>,
+    pub(super) refusals: Vec<Refusal>,
     /// The manager's last refusal, as it was warned of.
     last_denial: Option<String>,
     /// After a start, a kept version stands in for a bad file.
-    may_restore: bool,
-}
-
-/// What an entry comes to.
-pub(super) struct Target {
-    /// What to tell; none: nothing new is known.
-    pub(super) update: Option<Update>,
-    /// What has to be found out first.
-    pub(super) jobs: Vec<Job>,
-}
-
-impl Target {
-    fn tell(update: Update) -> Self {
-        Self { update: Some(update), jobs: Vec::new() }
-    }
-}
-
-/// What can stand in for a bad file.
-enum Restored {
-    Serves(Good),
-    /// It is being found out.
-    Pending,
-    Nothing,
-}
-
-/// Where the check of a version stands.
-enum Standing {
-    Pending(Option<Job>),
-    Passed(Good),
-    /// Why; with a job when it is worth another try.
-    Failed(String, Option<Job>),
+    pub(super) may_restore: bool,
 }
 
 impl Entry {
@@ -117,7 +87,10 @@ impl Entry {
     /// taken for bound to the queues that it had then.
     pub(super) fn new(plugin: &PluginName, record: Option<Record>) -> Self {
         let record = record.unwrap_or_default();
-        let last = record.versions.first().map(|version| Candidate::kept(plugin, version));
+        let last = record
+            .versions
+            .first()
+            .map(|version| Candidate::kept(plugin, version));
         Self {
             bound: last.map(|last| last.queues()).unwrap_or_default(),
             may_restore: !record.versions.is_empty(),
@@ -130,201 +103,39 @@ impl Entry {
     pub(super) fn key(&self) -> Option<Key> {
         let wanted = self.wanted.as_ref()?;
         let file = wanted.digest()?;
-        let pin = self.record.pin.as_ref().filter(|pin| pin.instead_of == *file);
+        let pin = self
+            .record
+            .pin
+            .as_ref()
+            .filter(|pin| pin.instead_of == *file);
         let component = pin.map_or(file, |pin| &pin.component).clone();
-        Some(Key { component, manifest: wanted.manifest.clone() })
+        Some(Key {
+            component,
+            manifest: wanted.manifest.clone(),
+        })
     }
 
     /// Whether a rollback holds for the present file.
     pub(super) fn is_pinned(&self) -> bool {
         let file = self.wanted.as_ref().and_then(Candidate::digest);
-        self.record.pin.as_ref().is_some_and(|pin| Some(&pin.instead_of) == file)
-    }
-
-    /// What to tell of it now. `conflict` is why its claims cannot be met, or those of a version
-    /// that would stand in for it.
-    pub(super) fn target(
-        &self,
-        plugin: &PluginName,
-        capacity: &Capacity,
-        conflict: impl Fn(&BTreeSet<QueueName>) -> Option<String>,
-    ) -> Target {
-        let Some(wanted) = &self.wanted else {
-            return Target::tell(self.update(plugin, State::Removed, None));
-        };
-        if let Some(reason) = wanted.fault(plugin, capacity) {
-            let definitions = wanted.definitions.as_ref().ok().filter(|_| !plugin.is_reserved());
-            let clash = conflict(&wanted.queues()).is_some();
-            return self.refused(plugin, reason, definitions.cloned(), clash, &conflict);
-        }
-        // A candidate without a fault has definitions.
-        let definitions = wanted.definitions.clone().unwrap_or_default();
-        if let Some(reason) = conflict(&wanted.queues()) {
-            return self.refused(plugin, reason, Some(definitions), true, &conflict);
-        }
-        let Some(key) = self.key() else {
-            let update = self.update(plugin, State::Missing, Some(definitions.clone()));
-            return self.unless_refused(plugin, update, definitions, &conflict);
-        };
-        match self.standing(plugin, &key, &wanted.file, &definitions) {
-            Standing::Passed(good) => {
-                let state = State::Ready(good.version.clone());
-                let mut update = self.update(plugin, state, Some(definitions.clone()));
-                update.facts.clone_from(&good.facts);
-                self.unless_refused(plugin, update, definitions, &conflict)
-            }
-            Standing::Pending(job) => {
-                let jobs = job.into_iter().collect();
-                if self.good.is_some() {
-                    return Target { update: None, jobs };
-                }
-                let update = self.update(plugin, State::Compiling, Some(definitions.clone()));
-                let target = self.unless_refused(plugin, update, definitions, &conflict);
-                Target { jobs, ..target }
-            }
-            Standing::Failed(reason, job) => {
-                let definitions = Some(definitions);
-                let mut target = self.refused(plugin, reason, definitions, false, &conflict);
-                target.jobs.extend(job);
-                target
-            }
-        }
-    }
-
-    /// The update, or what follows from the manager's refusal of it.
-    fn unless_refused(
-        &self,
-        plugin: &PluginName,
-        update: Update,
-        definitions: Arc<Definitions>,
-        conflict: &impl Fn(&BTreeSet<QueueName>) -> Option<String>,
-    ) -> Target {
-        match self.refusals.iter().find(|refusal| refusal.update == update) {
-            None => Target::tell(update),
-            Some(Refusal { reason, .. }) => {
-                self.refused(plugin, reason.clone(), Some(definitions), true, conflict)
-            }
-        }
-    }
-
-    /// What to tell of a candidate that cannot serve. `unbound`: its claims are not met either.
-    fn refused(
-        &self,
-        plugin: &PluginName,
-        reason: String,
-        definitions: Option<Arc<Definitions>>,
-        unbound: bool,
-        conflict: &impl Fn(&BTreeSet<QueueName>) -> Option<String>,
-    ) -> Target {
-        let mut jobs = Vec::new();
-        let serving = match &self.good {
-            Some(good) => Some(good.clone()),
-            None => match self.restore(plugin, conflict, &mut jobs) {
-                Restored::Serves(good) => Some(good),
-                // It stays as it was until it is known whether a kept version can stand in.
-                Restored::Pending => return Target { update: None, jobs },
-                Restored::Nothing => None,
-            },
-        };
-        let (version, told, facts) = match serving {
-            Some(good) => (Some(good.version), Some(good.definitions), good.facts),
-            None if unbound => {
-                let process = definitions.map(|all| all.process.clone()).unwrap_or_default();
-                let alone = Definitions { process, queues: Vec::new() };
-                (None, Some(Arc::new(alone)), Vec::new())
-            }
-            None => (None, definitions, Vec::new()),
-        };
-        let state = State::Quarantined { reason, serving: version };
-        let mut update = self.update(plugin, state, told);
-        update.facts = facts;
-        let is_refused = self.refusals.iter().any(|refusal| refusal.update == update);
-        Target { update: (!is_refused).then_some(update), jobs }
-    }
-
-    /// The newest kept version that can stand in for a bad file after a start.
-    fn restore(
-        &self,
-        plugin: &PluginName,
-        conflict: &impl Fn(&BTreeSet<QueueName>) -> Option<String>,
-        jobs: &mut Vec<Job>,
-    ) -> Restored {
-        if !self.may_restore {
-            return Restored::Nothing;
-        }
-        for version in &self.record.versions {
-            let kept = Candidate::kept(plugin, version);
-            let (Ok(definitions), Some(component)) = (&kept.definitions, kept.digest()) else {
-                continue;
-            };
-            if conflict(&kept.queues()).is_some() {
-                continue;
-            }
-            let key = Key { component: component.clone(), manifest: kept.manifest.clone() };
-            match self.standing(plugin, &key, &kept.file, definitions) {
-                Standing::Passed(good) => return Restored::Serves(good),
-                Standing::Pending(job) => {
-                    jobs.extend(job);
-                    return Restored::Pending;
-                }
-                Standing::Failed(_, job) => jobs.extend(job),
-            }
-        }
-        Restored::Nothing
-    }
-
-    fn standing(
-        &self,
-        plugin: &PluginName,
-        key: &Key,
-        file: &str,
-        definitions: &Arc<Definitions>,
-    ) -> Standing {
-        let job = || Job {
-            plugin: plugin.clone(),
-            key: key.clone(),
-            file: file.to_owned(),
-            attributes: attributes(definitions),
-        };
-        match self.checks.get(key) {
-            None => Standing::Pending(Some(job())),
-            Some(Check::Asked { before: None }) => Standing::Pending(None),
-            Some(Check::Failed(reason) | Check::Asked { before: Some(reason) }) => {
-                Standing::Failed(reason.clone(), None)
-            }
-            Some(Check::Deferred { reason, is_due }) => {
-                Standing::Failed(reason.clone(), is_due.then(job))
-            }
-            Some(Check::Passed(Passed { style, facts })) => Standing::Passed(Good {
-                key: key.clone(),
-                version: Version { component: key.component.clone(), style: *style },
-                definitions: Arc::clone(definitions),
-                facts: facts.clone(),
-            }),
-        }
-    }
-
-    fn update(
-        &self,
-        plugin: &PluginName,
-        state: State,
-        definitions: Option<Arc<Definitions>>,
-    ) -> Update {
-        let file = match &self.wanted {
-            Some(wanted) => wanted.file.clone(),
-            None => self.told.as_ref().map(|told| told.file.clone()).unwrap_or_default(),
-        };
-        let previous = self.previous(state.serving().map(|version| &version.component));
-        Update { plugin: plugin.clone(), file, state, definitions, previous, facts: Vec::new() }
+        self.record
+            .pin
+            .as_ref()
+            .is_some_and(|pin| Some(&pin.instead_of) == file)
     }
 
     /// The versions to which a rollback can go from the one that serves.
     pub(super) fn previous(&self, serving: Option<&Digest>) -> Vec<Digest> {
-        let versions = self.record.versions.iter().map(|version| &version.component);
+        let versions = self
+            .record
+            .versions
+            .iter()
+            .map(|version| &version.component);
         let digests: Vec<&Digest> = match serving {
-            Some(serving) if self.is_pinned() => {
-                versions.skip_while(|digest| *digest != serving).skip(1).collect()
-            }
+            Some(serving) if self.is_pinned() => versions
+                .skip_while(|digest| *digest != serving)
+                .skip(1)
+                .collect(),
             serving => versions.filter(|digest| Some(*digest) != serving).collect(),
         };
         digests.into_iter().take(KEPT_VERSIONS).cloned().collect()
@@ -355,7 +166,10 @@ impl Entry {
                 self.may_restore = false;
                 self.remember(version.component.clone());
             }
-            State::Quarantined { serving: Some(version), .. } if self.good.is_none() => {
+            State::Quarantined {
+                serving: Some(version),
+                ..
+            } if self.good.is_none() => {
                 self.adopt(version, &update);
             }
             State::Missing => {
@@ -369,7 +183,11 @@ impl Entry {
 
     /// A kept version stands in from now on.
     fn adopt(&mut self, version: &Version, update: &Update) {
-        let kept = self.record.versions.iter().find(|kept| kept.component == version.component);
+        let kept = self
+            .record
+            .versions
+            .iter()
+            .find(|kept| kept.component == version.component);
         let manifest = kept.and_then(|kept| kept.manifest.as_ref());
         self.good = Some(Good {
             key: Key {
@@ -457,7 +275,10 @@ impl Entry {
             wanted.extend(self.record.versions.iter().filter_map(|version| {
                 let kept = Candidate::kept(plugin, version);
                 let component = kept.digest()?.clone();
-                Some(Key { component, manifest: kept.manifest })
+                Some(Key {
+                    component,
+                    manifest: kept.manifest,
+                })
             }));
         }
         self.checks.retain(|key, _| wanted.contains(key));
@@ -465,11 +286,18 @@ impl Entry {
 
     /// The components whose bytes are needed.
     pub(super) fn components(&self) -> impl Iterator<Item = &Digest> {
-        let file = self.wanted.iter().filter_map(|wanted| match &wanted.component {
-            Component::There(digest) => Some(digest),
-            Component::Absent | Component::Unreadable(_) => None,
-        });
-        let kept = self.record.versions.iter().map(|version| &version.component);
+        let file = self
+            .wanted
+            .iter()
+            .filter_map(|wanted| match &wanted.component {
+                Component::There(digest) => Some(digest),
+                Component::Absent | Component::Unreadable(_) => None,
+            });
+        let kept = self
+            .record
+            .versions
+            .iter()
+            .map(|version| &version.component);
         let pin = self.record.pin.iter().map(|pin| &pin.component);
         let good = self.good.iter().map(|good| &good.version.component);
         file.chain(kept).chain(pin).chain(good)

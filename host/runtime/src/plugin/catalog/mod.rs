@@ -13,6 +13,7 @@
 mod candidate;
 mod entry;
 mod rollback;
+mod target;
 #[cfg(test)]
 mod tests;
 
@@ -48,7 +49,10 @@ pub(crate) struct Version {
 pub(crate) enum State {
     Compiling,
     Ready(Version),
-    Quarantined { reason: String, serving: Option<Version> },
+    Quarantined {
+        reason: String,
+        serving: Option<Version>,
+    },
     Missing,
     Removed,
 }
@@ -117,7 +121,11 @@ pub(crate) enum Action {
 
 /// The sentence for two plugins that claim one queue, the same for both.
 pub(crate) fn both_claim(one: &str, other: &str, queue: &QueueName) -> String {
-    let (first, second) = if one < other { (one, other) } else { (other, one) };
+    let (first, second) = if one < other {
+        (one, other)
+    } else {
+        (other, one)
+    };
     format!(
         "\"{first}\" and \"{second}\" both claim queue \"{queue}\"; remove one, or name another \
          queue in its manifest [{}]",
@@ -172,12 +180,17 @@ impl Catalog {
         result: Result<Passed, NotPassed>,
     ) {
         // Of a plugin or a version that is gone by now, nobody asks any more.
-        let Some(entry) = self.entries.get_mut(plugin) else { return };
+        let Some(entry) = self.entries.get_mut(plugin) else {
+            return;
+        };
         if let Some(check) = entry.checks.get_mut(&key) {
             *check = match result {
                 Ok(passed) => Check::Passed(passed),
                 Err(NotPassed::Refused(reason)) => Check::Failed(reason),
-                Err(NotPassed::Host(reason)) => Check::Deferred { reason, is_due: false },
+                Err(NotPassed::Host(reason)) => Check::Deferred {
+                    reason,
+                    is_due: false,
+                },
             };
         }
     }
@@ -191,7 +204,9 @@ impl Catalog {
     /// Takes in the manager's answer to an update.
     pub(crate) fn told(&mut self, update: Update, answer: Result<(), String>) -> Vec<Action> {
         let plugin = update.plugin.clone();
-        let Some(entry) = self.entries.get_mut(&plugin) else { return Vec::new() };
+        let Some(entry) = self.entries.get_mut(&plugin) else {
+            return Vec::new();
+        };
         let mut actions = Vec::new();
         match answer {
             _ if update.state == State::Removed => {
@@ -228,10 +243,14 @@ impl Catalog {
             }
         }
         for plugin in &names {
-            let Some(entry) = self.entries.get(plugin) else { continue };
+            let Some(entry) = self.entries.get(plugin) else {
+                continue;
+            };
             let conflict = |queues: &BTreeSet<QueueName>| self.conflict(plugin, queues);
             let target = entry.target(plugin, &self.capacity, conflict);
-            let Some(entry) = self.entries.get_mut(plugin) else { continue };
+            let Some(entry) = self.entries.get_mut(plugin) else {
+                continue;
+            };
             for job in target.jobs {
                 entry.ask(&job.key);
                 actions.push(Action::Check(Box::new(job)));
@@ -259,7 +278,8 @@ impl Catalog {
                 actions.push(Action::Warn(format!("\"{file}\" is passed over: {reason}")));
             }
         }
-        self.nameless.retain(|file| derived.nameless.contains_key(file));
+        self.nameless
+            .retain(|file| derived.nameless.contains_key(file));
         for (plugin, candidate) in &derived.candidates {
             if self.is_restless(plugin, Some(&candidate.file)) {
                 continue;
@@ -275,7 +295,10 @@ impl Catalog {
         }
         let gone: Vec<PluginName> = self.entries.keys().cloned().collect();
         for plugin in gone {
-            let file = self.entries.get(&plugin).and_then(|entry| entry.wanted.as_ref());
+            let file = self
+                .entries
+                .get(&plugin)
+                .and_then(|entry| entry.wanted.as_ref());
             let file = file.map(|wanted| wanted.file.clone());
             let is_there = derived.candidates.contains_key(&plugin);
             if !is_there
@@ -297,7 +320,11 @@ impl Catalog {
     /// Why a plugin cannot have these queues.
     fn conflict(&self, plugin: &PluginName, queues: &BTreeSet<QueueName>) -> Option<String> {
         let own = self.entries.get(plugin)?;
-        let file = own.wanted.as_ref().map(|wanted| wanted.speaker.as_str()).unwrap_or_default();
+        let file = own
+            .wanted
+            .as_ref()
+            .map(|wanted| wanted.speaker.as_str())
+            .unwrap_or_default();
         let others = || self.entries.iter().filter(|(name, _)| *name != plugin);
         for queue in queues.difference(&own.bound) {
             let code = Code::QueueClaimed;
@@ -327,7 +354,9 @@ impl Catalog {
         let entries = self.entries.values().flat_map(Entry::components).cloned();
         let records = self.records.values().flat_map(|record| {
             let versions = record.versions.iter().map(|version| &version.component);
-            versions.chain(record.pin.iter().map(|pin| &pin.component)).cloned()
+            versions
+                .chain(record.pin.iter().map(|pin| &pin.component))
+                .cloned()
         });
         // Also of files whose plugin waits for another file.
         let files = self.files.values().filter_map(|state| match state {
@@ -340,16 +369,26 @@ impl Catalog {
     /// Components that have to stay loaded.
     pub(crate) fn loaded(&self) -> BTreeSet<Digest> {
         let checks = self.entries.values().flat_map(|entry| entry.checks.iter());
-        let loaded = checks.filter(|(_, check)| matches!(check, Check::Asked { .. } | Check::Passed(_)));
-        let serving = self.entries.values().filter_map(|entry| entry.good.as_ref());
+        let loaded =
+            checks.filter(|(_, check)| matches!(check, Check::Asked { .. } | Check::Passed(_)));
+        let serving = self
+            .entries
+            .values()
+            .filter_map(|entry| entry.good.as_ref());
         let serving = serving.map(|good| good.version.component.clone());
-        loaded.map(|(key, _)| key.component.clone()).chain(serving).collect()
+        loaded
+            .map(|(key, _)| key.component.clone())
+            .chain(serving)
+            .collect()
     }
 
     /// Gives up the oldest kept version of the plugin that has most, and then plugins that have
     /// not been seen since the start, for want of disk. `None` when nothing is left to give up.
     pub(crate) fn give_up_oldest(&mut self) -> Option<Action> {
-        let entries = self.entries.iter_mut().filter(|(_, entry)| entry.can_give_up());
+        let entries = self
+            .entries
+            .iter_mut()
+            .filter(|(_, entry)| entry.can_give_up());
         if let Some((plugin, entry)) = entries.max_by_key(|(_, it)| it.record.versions.len()) {
             entry.record.versions.pop();
             return Some(Action::Remember(plugin.clone(), entry.record.clone()));

@@ -15,7 +15,11 @@ impl Catalog {
     /// [`Action::Answer`], once that version serves or cannot.
     pub(crate) fn rollback(&mut self, plugin: &PluginName, id: RollbackId) -> Vec<Action> {
         let refuse = |code: Code, text: String| vec![Action::Answer(id, Err((code, text)))];
-        let Some(wanted) = self.entries.get(plugin).and_then(|entry| entry.wanted.as_ref()) else {
+        let Some(wanted) = self
+            .entries
+            .get(plugin)
+            .and_then(|entry| entry.wanted.as_ref())
+        else {
             let text = format!(
                 "plugin \"{plugin}\" is not in the plugins directory; see the list of plugins"
             );
@@ -27,7 +31,9 @@ impl Catalog {
             let text = format!("plugin \"{plugin}\" cannot be rolled back: {reason}");
             return refuse(Code::PluginRefused, text);
         }
-        let Some(entry) = self.entries.get_mut(plugin) else { return Vec::new() };
+        let Some(entry) = self.entries.get_mut(plugin) else {
+            return Vec::new();
+        };
         match entry.pin_previous(plugin, id) {
             Ok(()) => vec![Action::Remember(plugin.clone(), entry.record.clone())],
             Err(text) => refuse(Code::NoPreviousVersion, text),
@@ -36,8 +42,12 @@ impl Catalog {
 
     /// The record of a rollback could not be written: a rollback that a restart would undo is none.
     pub(crate) fn record_failed(&mut self, plugin: &PluginName, reason: &str) -> Vec<Action> {
-        let Some(entry) = self.entries.get_mut(plugin) else { return Vec::new() };
-        let Some(waiting) = entry.waiting.take() else { return Vec::new() };
+        let Some(entry) = self.entries.get_mut(plugin) else {
+            return Vec::new();
+        };
+        let Some(waiting) = entry.waiting.take() else {
+            return Vec::new();
+        };
         entry.record.pin = waiting.before;
         let text = format!("plugin \"{plugin}\" cannot be rolled back: {reason}");
         vec![Action::Answer(waiting.id, Err((Code::StoreFull, text)))]
@@ -53,7 +63,9 @@ impl Catalog {
 impl Entry {
     fn pin_previous(&mut self, plugin: &PluginName, id: RollbackId) -> Result<(), String> {
         if self.waiting.is_some() {
-            return Err(format!("plugin \"{plugin}\" is being rolled back already; wait for it"));
+            return Err(format!(
+                "plugin \"{plugin}\" is being rolled back already; wait for it"
+            ));
         }
         let file = self.wanted.as_ref().and_then(Candidate::digest).cloned();
         let (Some(file), Some(good)) = (file, &self.good) else {
@@ -69,16 +81,25 @@ impl Entry {
                 serving.short()
             ));
         };
-        let pin = Pin { component: component.clone(), instead_of: file };
+        let pin = Pin {
+            component: component.clone(),
+            instead_of: file,
+        };
         let before = self.record.pin.replace(pin);
-        self.waiting = Some(Waiting { id, component, before });
+        self.waiting = Some(Waiting {
+            id,
+            component,
+            before,
+        });
         Ok(())
     }
 
     /// Ends a pin whose file has changed or whose version cannot be served.
     pub(super) fn settle_pin(&mut self, plugin: &PluginName) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Some(pin) = &self.record.pin else { return actions };
+        let Some(pin) = &self.record.pin else {
+            return actions;
+        };
         let file = self.wanted.as_ref().and_then(Candidate::digest);
         if file.is_some_and(|file| pin.instead_of != *file) || self.wanted.is_none() {
             self.unpin();
@@ -90,7 +111,10 @@ impl Entry {
         let check = self.key().and_then(|key| self.checks.get(&key));
         if let Some(Check::Failed(reason) | Check::Deferred { reason, .. }) = check {
             let text = format!("plugin \"{plugin}\" cannot be rolled back: {reason}");
-            self.record.pin = self.waiting.as_mut().and_then(|waiting| waiting.before.take());
+            self.record.pin = self
+                .waiting
+                .as_mut()
+                .and_then(|waiting| waiting.before.take());
             actions.push(Action::Warn(text.clone()));
             actions.extend(self.give_up(Code::PluginRefused, text));
             actions.push(Action::Remember(plugin.clone(), self.record.clone()));
@@ -100,9 +124,14 @@ impl Entry {
 
     /// Ends the pin; the version that it held is now the last that was good.
     fn unpin(&mut self) {
-        let Some(pin) = self.record.pin.take() else { return };
+        let Some(pin) = self.record.pin.take() else {
+            return;
+        };
         let versions = &mut self.record.versions;
-        if let Some(at) = versions.iter().position(|kept| kept.component == pin.component) {
+        if let Some(at) = versions
+            .iter()
+            .position(|kept| kept.component == pin.component)
+        {
             let version = versions.remove(at);
             versions.insert(0, version);
         }
@@ -115,10 +144,17 @@ impl Entry {
         version: &Version,
         reason: &str,
     ) -> Vec<Action> {
-        if self.waiting.as_ref().is_none_or(|it| it.component != version.component) {
+        if self
+            .waiting
+            .as_ref()
+            .is_none_or(|it| it.component != version.component)
+        {
             return Vec::new();
         }
-        self.record.pin = self.waiting.as_mut().and_then(|waiting| waiting.before.take());
+        self.record.pin = self
+            .waiting
+            .as_mut()
+            .and_then(|waiting| waiting.before.take());
         let text = format!("plugin \"{plugin}\" cannot be rolled back: {reason}");
         let mut actions = vec![Action::Remember(plugin.clone(), self.record.clone())];
         actions.extend(self.give_up(Code::PluginRefused, text));
@@ -141,7 +177,10 @@ impl Entry {
             // The candidate as a whole is refused, for instance for its manifest.
             State::Quarantined { reason, .. } => {
                 let text = reason.clone();
-                self.record.pin = self.waiting.as_mut().and_then(|waiting| waiting.before.take());
+                self.record.pin = self
+                    .waiting
+                    .as_mut()
+                    .and_then(|waiting| waiting.before.take());
                 self.give_up(Code::PluginRefused, text)
             }
             _ => None,
