@@ -17,13 +17,14 @@ use crate::wire::schema::{ProcessAttributesSchema, QueueAttributesSchema};
     info(
         title = "oncue",
         version = env!("CARGO_PKG_VERSION"),
-        description = "A durable message-queue manager that runs sandboxed WASM handlers on cue.\n\n\
+        description = "A durable message-queue manager that runs sandboxed WASM handlers on \
+            cue.\n\n\
             Times are texts such as `250ms`, `20s`, `5m` where you give them, and milliseconds \
             since the Unix epoch where they are points in time. Fields of a message are headers \
             named `oncue-FIELD`; text in them that is not visible ASCII, and `%`, is written as \
-            `%` and two hexadecimal digits of a UTF-8 byte. Every error is `application/problem+json` with a \
-            permanent `code`; all faults of an input are listed at once. Every answer has \
-            `oncue-request-id`: yours, or a new one.",
+            `%` and two hexadecimal digits of a UTF-8 byte. Every error is \
+            `application/problem+json` with a permanent `code`; all faults of an input are listed \
+            at once. Every answer has `oncue-request-id`: yours, or a new one.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(ProblemJson, FaultJson, QueueAttributesSchema, ProcessAttributesSchema)),

@@ -17,6 +17,7 @@ use crate::message::PRIORITIES;
 ///
 /// Every committed message is in exactly one of these states, so [`Counts::depth`] is their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Counts {
     /// Committed, due, unexpired, free to take, by priority. Members of a free group are here, all
     /// of them.

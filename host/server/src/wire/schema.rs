@@ -116,7 +116,7 @@ pub(crate) struct QueueSchema {
 
 /// Messages of one queue by state.
 #[derive(ToSchema)]
-#[schema(as = Counts)]
+#[schema(as = Counts, rename_all = "kebab-case")]
 pub(crate) struct CountsSchema {
     /// Free to take, by priority from 0 to 9.
     ready: Vec<i64>,

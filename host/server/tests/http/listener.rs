@@ -161,6 +161,28 @@ async fn connections_past_the_bound_wait() {
 }
 
 #[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_cut_off() {
+    let options = ServerOptions {
+        idle_time: SOON,
+        max_connections: 1,
+        ..ServerOptions::default()
+    };
+    let listening = listen(options).await;
+    // More than the system keeps for a connection.
+    let id = listening.server.put("q", &[], &"x".repeat(15 << 20)).await;
+    let get = format!("GET /v1/queues/q/messages/{id} HTTP/1.1\r\n{CLOSE}");
+    let stuck = send(listening.address, &get).await;
+    // There is one place, so this one is served when the other is gone.
+    let live = send(
+        listening.address,
+        &format!("GET /livez HTTP/1.1\r\n{CLOSE}"),
+    )
+    .await;
+    assert!(rest(live).await.starts_with("HTTP/1.1 200"));
+    assert!(rest(stuck).await.len() < 15 << 20);
+}
+
+#[tokio::test]
 async fn another_machines_reach_is_refused() {
     let server = Server::start().await;
     let listener = std::net::TcpListener::bind("0.0.0.0:0").expect("a port");
