@@ -16,7 +16,8 @@ Examples:
   generate | oncue put orders -
   oncue put orders hello --idempotency-key import-1 --count 10
 
-Prints the id of each message on stdout once it is durable.";
+Prints the id of each message on stdout once it is durable; with -o json, each answer of the host \
+on a line.";
 
 const GET_EXAMPLES: &str = "\
 Examples:
@@ -26,7 +27,7 @@ Examples:
   oncue get invoices --keep              do not acknowledge; settle it with \"oncue lease\"
 
 A message is acknowledged after it was printed: if this command dies before, the message is \
-back on its queue when the lease ends.";
+back on its queue when the lease ends. With --keep a line \"lease TOKEN\" stands before each body.";
 
 const REDRIVE_EXAMPLES: &str = "\
 Examples:

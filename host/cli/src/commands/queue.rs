@@ -205,7 +205,7 @@ mod tests {
             "verdict": "hold", "reason": "at-max-tasks", "reason-text": "1 of 1 tasks run",
             "control": "off by depth", "start-owed": true, "paused": false, "waiting-inputs": 0,
             "oldest-age": 4_200,
-            "counts": { "ready": [1_249, 0, 0], "in_unit": 1, "leased": 0, "bytes": 99 },
+            "counts": { "ready": [1_249, 0, 0], "in-unit": 1, "leased": 0, "bytes": 99 },
             "attributes": { "process": "route-orders", "trigger": "depth" },
         })
     }

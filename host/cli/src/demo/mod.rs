@@ -30,10 +30,10 @@ use counts::Sums;
 use host::HostProcess;
 
 /// Orders of one unit of work.
-const UNIT: u64 = 25;
+const UNIT: u64 = 10;
 
 /// Pauses of the stream of orders, all together: so that queues run empty and triggers fire again.
-const PAUSES: Duration = Duration::from_secs(2);
+const PAUSES: Duration = Duration::from_secs(4);
 
 /// Longest pause between two units.
 const MAX_PAUSE: Duration = Duration::from_millis(80);
