@@ -1,8 +1,8 @@
 //! Queue semantics as values and functions: no I/O, no async, no clock, no lock.
 //!
-//! The shell around it (`oncue-manager`) performs what is decided here. `now` is always an argument.
-//! Start at [`trigger`] for the rule and the steps, at [`unit_of_work`] for what a commit is, at [`definition`]
-//! for what operators set.
+//! The shell around it (`oncue-manager`) performs what is decided here. `now` is always an
+//! argument. Start at [`trigger`] for the rule and the steps, at [`unit_of_work`] for what a commit
+//! is, at [`definition`] for what operators set.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]

@@ -1,4 +1,5 @@
-//! A message: header, attempts and body. Its identity and its place in the order of arrival are one number.
+//! A message: header, attempts and body. Its identity and its place in the order of arrival are one
+//! number.
 //!
 //! Neighbours: [`crate::queue`] counts messages, [`crate::unit_of_work`] moves them.
 
@@ -18,7 +19,8 @@ pub const MAX_PRIORITY: u8 = 9;
 /// Number of priorities.
 pub const PRIORITIES: usize = MAX_PRIORITY as usize + 1;
 
-/// Arrival order within one store: assigned at the put, never used twice, not even by a put that was undone.
+/// Arrival order within one store: assigned at the put, never used twice, not even by a put that
+/// was undone.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -59,7 +61,9 @@ impl FromStr for MessageId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || MessageIdError(text.chars().take(64).collect());
         let plain = text.len() == 24
-            && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         if !plain {
             return Err(wrong());
         }
@@ -84,7 +88,8 @@ impl<'de> Deserialize<'de> for MessageId {
     }
 }
 
-/// What the putter said of a message, and what the manager added at the put. Never changes afterwards.
+/// What the putter said of a message, and what the manager added at the put. Never changes
+/// afterwards.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// Identity, and place in the order of arrival.
@@ -122,7 +127,8 @@ pub struct Header {
 pub struct Attempts {
     /// Failed attempts charged to this message.
     pub backout_count: u32,
-    /// Unclean ends of the host while this message was in hand. Above zero the message is a *suspect*.
+    /// Unclean ends of the host while this message was in hand. Above zero the message is a
+    /// *suspect*.
     pub interrupted_count: u32,
     /// When it was first deferred, to bound the age of deferral. Cleared by a charged attempt.
     pub deferred_since: Option<Timestamp>,
@@ -226,15 +232,28 @@ mod tests {
 
     #[test]
     fn a_message_id_reads_back_what_it_writes() {
-        let id = MessageId { origin: 0x00c0_ffee, sequence: Sequence(66) };
+        let id = MessageId {
+            origin: 0x00c0_ffee,
+            sequence: Sequence(66),
+        };
         assert_eq!(id.to_string(), "00c0ffee0000000000000042");
         assert_eq!(id.to_string().parse(), Ok(id));
     }
 
     #[test]
     fn a_text_that_is_no_message_id_is_refused() {
-        for text in ["", "42", "00C0FFEE0000000000000042", "+0c0ffee0000000000000042", "é0c0ffee000000000000004"] {
-            assert_eq!(text.parse::<MessageId>(), Err(MessageIdError(text.to_owned())), "{text}");
+        for text in [
+            "",
+            "42",
+            "00C0FFEE0000000000000042",
+            "+0c0ffee0000000000000042",
+            "é0c0ffee000000000000004",
+        ] {
+            assert_eq!(
+                text.parse::<MessageId>(),
+                Err(MessageIdError(text.to_owned())),
+                "{text}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! How a task, or a message in it, ended. Guest failure, host failure and refusal are told apart here,
-//! because only the first is an attempt.
+//! How a task, or a message in it, ended. Guest failure, host failure and refusal are told apart
+//! here, because only the first is an attempt.
 
 use serde::{Deserialize, Serialize};
 

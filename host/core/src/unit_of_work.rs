@@ -1,8 +1,8 @@
 //! A unit of work as a value: what one commit asks of a store, all or nothing.
 //!
-//! Who builds it: the manager, for a task, for an outside application, or for itself. Who applies it: a store,
-//! atomically, in the order of submission. This file decides nothing; see [`crate::backout`] for what becomes of
-//! a message after a failure.
+//! Who builds it: the manager, for a task, for an outside application, or for itself. Who applies
+//! it: a store, atomically, in the order of submission. This file decides nothing; see
+//! [`crate::backout`] for what becomes of a message after a failure.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ use crate::message::{Attempts, DeadLetter, Header, MessageId, Sequence};
 use crate::names::QueueName;
 use crate::time::Timestamp;
 
-/// Whoever holds messages taken from a queue: one per open unit of work. The store's fence: a unit that settles
-/// a message which its owner no longer holds is refused whole.
+/// Whoever holds messages taken from a queue: one per open unit of work. The store's fence: a unit
+/// that settles a message which its owner no longer holds is refused whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerId(pub u64);
@@ -31,7 +31,8 @@ pub struct Unit {
     pub settles: Vec<Settle>,
     /// New messages.
     pub puts: Vec<Put>,
-    /// State keys that the unit read, with the revision it saw: commit applies only if all still hold.
+    /// State keys that the unit read, with the revision it saw: commit applies only if all still
+    /// hold.
     pub reads: Vec<StateRead>,
     /// State keys that the unit changes. The last write of a key wins.
     pub writes: Vec<StateWrite>,
@@ -39,8 +40,8 @@ pub struct Unit {
     pub records: Vec<RecordChange>,
     /// A task record to keep, as an opaque row.
     pub task: Option<TaskRow>,
-    /// What an idempotency key held by an earlier commit means: for an application the first put's id is the
-    /// answer; for a handler, which was already told another id, it is a conflict.
+    /// What an idempotency key held by an earlier commit means: for an application the first put's
+    /// id is the answer; for a handler, which was already told another id, it is a conflict.
     pub key_taken_is_conflict: bool,
 }
 
@@ -55,8 +56,8 @@ pub struct Settle {
     pub disposition: Disposition,
 }
 
-/// What becomes of a taken message when the unit commits. To give it back unchanged is not here: that is
-/// `Store::release`, which writes nothing.
+/// What becomes of a taken message when the unit commits. To give it back unchanged is not here:
+/// that is `Store::release`, which writes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
     /// Gone: its effects are in this unit.
@@ -78,7 +79,8 @@ pub enum Disposition {
         until: Timestamp,
         /// What the consumer settles it by.
         token: LeaseToken,
-        /// True when it was got by id or correlation id: such a lease does not hold the queue open for input.
+        /// True when it was got by id or correlation id: such a lease does not hold the queue open
+        /// for input.
         selective: bool,
         /// New attempts.
         attempts: Attempts,
@@ -108,7 +110,8 @@ pub enum Wait {
     Defer,
 }
 
-/// What an outside consumer settles a leased message by. Random, so it cannot be guessed; unique, so it fences.
+/// What an outside consumer settles a leased message by. Random, so it cannot be guessed; unique,
+/// so it fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseToken(pub u128);
@@ -128,7 +131,8 @@ pub struct Put {
     pub dead_letter: Option<Box<DeadLetter>>,
     /// Makes a repeat harmless.
     pub key: Option<IdempotencyKey>,
-    /// Refuse the unit when the queue already holds so many messages. `None` for the manager's own puts.
+    /// Refuse the unit when the queue already holds so many messages. `None` for the manager's own
+    /// puts.
     pub max_depth: Option<u64>,
 }
 
@@ -137,7 +141,8 @@ pub struct Put {
 pub struct IdempotencyKey {
     /// The putter's text; unique within the queue.
     pub key: String,
-    /// Digest of queue, body and what matters of the header; `None` compares nothing (a request's own key).
+    /// Digest of queue, body and what matters of the header; `None` compares nothing (a request's
+    /// own key).
     pub body_digest: Option<[u8; 32]>,
     /// Until when the store remembers it.
     pub until: Timestamp,
@@ -165,7 +170,8 @@ pub struct StateWrite {
     pub value: Option<Bytes>,
 }
 
-/// Kinds of definition rows. The store gives them no meaning, except that a queue exists while it has a row.
+/// Kinds of definition rows. The store gives them no meaning, except that a queue exists while it
+/// has a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
@@ -201,7 +207,8 @@ pub struct TaskRow {
     pub value: Bytes,
 }
 
-/// What a commit answers: one id per put, in order. For a repeat under an idempotency key it is the first's id.
+/// What a commit answers: one id per put, in order. For a repeat under an idempotency key it is the
+/// first's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// Number of the commit; also the revision of what it wrote.

@@ -1,11 +1,13 @@
 //! The seam between the queue manager and the disk: units of work in, messages and counts out.
 //!
-//! A store knows no policy: not when to trigger, not how often to retry. It applies a [`Unit`] atomically or not at
-//! all, keeps who has taken what, and tells a [`ChangeSink`] how each queue's [`Counts`] changed. Two stores stand
-//! behind the trait today: [`memory`] (the model, and the volatile store) and [`embedded`] (fjall). The contract
-//! that both must meet is the test suite in `tests/contract`.
+//! A store knows no policy: not when to trigger, not how often to retry. It applies a [`Unit`]
+//! atomically or not at all, keeps who has taken what, and tells a [`ChangeSink`] how each queue's
+//! [`Counts`] changed. Two stores stand behind the trait today: [`memory`] (the model, and the
+//! volatile store) and [`embedded`] (fjall). The contract that both must meet is the test suite in
+//! `tests/contract`.
 //!
-//! Refuses to do: answer the console's questions. Listing and paging of queues go through the manager's snapshots.
+//! Refuses to do: answer the console's questions. Listing and paging of queues go through the
+//! manager's snapshots.
 
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -29,10 +31,10 @@ use oncue_core::unit_of_work::{LeaseToken, OwnerId, Receipt, RecordKind, Revisio
 
 /// A durable (or volatile) home of messages, state, definitions and task records.
 ///
-/// Calls may come from any thread. `take`, `release` and `claim_due` act at once in memory and never wait for the
-/// disk beyond reading; `commit` answers when the unit is durable. Commits are applied in the order of submission.
-/// After a change to a queue's counts has been made visible, and before the call or commit that made it answers,
-/// the sink has been told.
+/// Calls may come from any thread. `take`, `release` and `claim_due` act at once in memory and
+/// never wait for the disk beyond reading; `commit` answers when the unit is durable. Commits are
+/// applied in the order of submission. After a change to a queue's counts has been made visible,
+/// and before the call or commit that made it answers, the sink has been told.
 pub trait Store: Send + Sync + 'static {
     /// Names whom to tell about changes. Called once, before anything else but `recovered`.
     fn attach(&self, sink: Arc<dyn ChangeSink>);
@@ -43,45 +45,49 @@ pub trait Store: Send + Sync + 'static {
     /// The id of the next message. Never the same twice, over restarts too.
     fn next_id(&self) -> MessageId;
 
-    /// Takes up to `max` messages for `take.owner`, in order: by priority, then arrival (or arrival alone), at most
-    /// one member of a group. They leave `ready` for `in_unit`, and their groups' other members become `group_held`.
-    /// Expired messages and, where asked, suspects are passed over. Also a store that has stopped writing answers.
+    /// Takes up to `max` messages for `take.owner`, in order: by priority, then arrival (or arrival
+    /// alone), at most one member of a group. They leave `ready` for `in_unit`, and their
+    /// groups' other members become `group_held`. Expired messages and, where asked, suspects
+    /// are passed over. Also a store that has stopped writing answers.
     ///
     /// # Errors
     /// [`StoreError::UnknownQueue`], or a failed read.
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError>;
 
-    /// Gives taken messages back as they were, where they were. Nothing is written. Those that `owner` does not
-    /// hold are passed over, so a second release is harmless.
+    /// Gives taken messages back as they were, where they were. Nothing is written. Those that
+    /// `owner` does not hold are passed over, so a second release is harmless.
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]);
 
-    /// Applies a unit, all or nothing, durably. The messages of a refused unit stay with their owner.
+    /// Applies a unit, all or nothing, durably. The messages of a refused unit stay with their
+    /// owner.
     fn commit(&self, unit: Unit) -> Commit;
 
-    /// Finds up to `max` messages whose time has come at `now`, and takes them for `owner`: delays, retries and
-    /// deferrals that are over, leases that ended, messages that expired (whatever their state, unless taken by
-    /// another). They count as `in_unit` from now on; the caller settles them by a commit.
+    /// Finds up to `max` messages whose time has come at `now`, and takes them for `owner`: delays,
+    /// retries and deferrals that are over, leases that ended, messages that expired (whatever
+    /// their state, unless taken by another). They count as `in_unit` from now on; the caller
+    /// settles them by a commit.
     ///
     /// # Errors
     /// A failed read.
-    fn claim_due(
-        &self,
-        owner: OwnerId,
-        now: Timestamp,
-        max: usize,
-    ) -> Result<Vec<Due>, StoreError>;
+    fn claim_due(&self, owner: OwnerId, now: Timestamp, max: usize)
+    -> Result<Vec<Due>, StoreError>;
 
-    /// When the next message will be due or expire; a time already past when some are now. `None` when none wait.
+    /// When the next message will be due or expire; a time already past when some are now. `None`
+    /// when none wait.
     fn next_due(&self) -> Option<Timestamp>;
 
     /// Takes one leased message for `owner` by its token, whether or not its time is over.
     ///
     /// # Errors
     /// [`StoreError::UnknownLease`] when it was settled, taken back or never given.
-    fn take_leased(&self, owner: OwnerId, token: LeaseToken) -> Result<(QueueName, Message), StoreError>;
+    fn take_leased(
+        &self,
+        owner: OwnerId,
+        token: LeaseToken,
+    ) -> Result<(QueueName, Message), StoreError>;
 
-    /// Takes one message for `owner` by its id whatever its state (ready, waiting, leased, parked), unless another
-    /// unit holds it. `None` when it is not in that queue or is held.
+    /// Takes one message for `owner` by its id whatever its state (ready, waiting, leased, parked),
+    /// unless another unit holds it. `None` when it is not in that queue or is held.
     ///
     /// # Errors
     /// A failed read.
@@ -92,7 +98,8 @@ pub trait Store: Send + Sync + 'static {
         id: MessageId,
     ) -> Result<Option<Message>, StoreError>;
 
-    /// Looks at committed messages in the order they would be taken, ready ones first, then the others by state.
+    /// Looks at committed messages in the order they would be taken, ready ones first, then the
+    /// others by state.
     ///
     /// # Errors
     /// [`StoreError::UnknownQueue`], [`StoreError::BadCursor`], or a failed read.
@@ -110,14 +117,20 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Gone`] when the message was settled meanwhile, or a failed read.
     fn read_body(&self, body: &Body, offset: u64, length: u64) -> Result<Bytes, StoreError>;
 
-    /// When the oldest ready message of at least `priority` was put. What `trigger-max-wait` measures.
+    /// When the oldest ready message of at least `priority` was put. What `trigger-max-wait`
+    /// measures.
     fn oldest(&self, queue: &QueueName, priority: u8) -> Option<Timestamp>;
 
     /// What an idempotency key stands for in a queue, if it is still remembered at `now`.
     ///
     /// # Errors
     /// A failed read.
-    fn key(&self, queue: &QueueName, key: &str, now: Timestamp) -> Result<Option<KnownKey>, StoreError>;
+    fn key(
+        &self,
+        queue: &QueueName,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<KnownKey>, StoreError>;
 
     /// The present value of a state key.
     ///
@@ -145,14 +158,15 @@ pub trait Store: Send + Sync + 'static {
     /// Health, in numbers.
     fn status(&self) -> StoreStatus;
 
-    /// Ends the store: waits for submitted commits, writes cursors, closes files. Later commits are refused.
+    /// Ends the store: waits for submitted commits, writes cursors, closes files. Later commits are
+    /// refused.
     fn close(&self);
 }
 
 /// Who is told how queues changed.
 pub trait ChangeSink: Send + Sync + 'static {
-    /// `queue`'s counts changed by `delta`. Called with the store's lock held: must be quick and must not call
-    /// the store.
+    /// `queue`'s counts changed by `delta`. Called with the store's lock held: must be quick and
+    /// must not call the store.
     fn changed(&self, queue: &QueueName, delta: &Counts);
 
     /// The store can no longer write (`Some(why)`), or can again (`None`).
@@ -303,7 +317,8 @@ pub struct StoreStatus {
 /// Why a store does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The disk is full, or nearly: puts are refused, and it opens again by itself when there is room.
+    /// The disk is full, or nearly: puts are refused, and it opens again by itself when there is
+    /// room.
     Full,
     /// A sync failed: what is on disk is unknown until a restart has read it back.
     SyncFailed,
@@ -319,16 +334,24 @@ pub enum StoreError {
     #[error("queue \"{0}\" is not defined; define it first [unknown-queue]")]
     UnknownQueue(QueueName),
     /// No such lease.
-    #[error("the lease is not known: it was settled, taken back at its end, or never given [unknown-lease]")]
+    #[error(
+        "the lease is not known: it was settled, taken back at its end, or never given \
+         [unknown-lease]"
+    )]
     UnknownLease,
     /// The message is no longer there.
     #[error("the message is gone: it was settled meanwhile [unknown-message]")]
     Gone,
     /// The cursor was not made by this store.
-    #[error("the cursor is not one that a browse of this queue gave; start without it [invalid-cursor]")]
+    #[error(
+        "the cursor is not one that a browse of this queue gave; start without it [invalid-cursor]"
+    )]
     BadCursor,
     /// A record on disk is not what was written.
-    #[error("the store is damaged: {0}; keep the directory, start with a copy or with --accept-loss [store-corrupt]")]
+    #[error(
+        "the store is damaged: {0}; keep the directory, start with a copy or with \
+         --accept-loss [store-corrupt]"
+    )]
     Corrupt(String),
     /// The engine failed.
     #[error("the store cannot read: {0} [store-stopped]")]
@@ -343,7 +366,10 @@ pub enum CommitError {
     #[error("queue \"{0}\" is not defined; define it first [unknown-queue]")]
     UnknownQueue(QueueName),
     /// A put met the queue's bound.
-    #[error("queue \"{queue}\" is full (depth {depth} of {max}); raise max-depth or drain it [queue-full]")]
+    #[error(
+        "queue \"{queue}\" is full (depth {depth} of {max}); raise max-depth or drain it \
+         [queue-full]"
+    )]
     QueueFull {
         /// Which.
         queue: QueueName,
@@ -353,7 +379,10 @@ pub enum CommitError {
         max: u64,
     },
     /// The key was used for another message.
-    #[error("idempotency key \"{key}\" was used in queue \"{queue}\" for another message; use a new key [duplicate-key]")]
+    #[error(
+        "idempotency key \"{key}\" was used in queue \"{queue}\" for another message; \
+         use a new key [duplicate-key]"
+    )]
     KeyReused {
         /// In which queue.
         queue: QueueName,
@@ -400,7 +429,8 @@ impl Commit {
         Self(CommitState::Done(Some(result)))
     }
 
-    /// A commit and the end by which it is answered. Dropping that end answers [`CommitError::Unknown`].
+    /// A commit and the end by which it is answered. Dropping that end answers
+    /// [`CommitError::Unknown`].
     pub fn pending() -> (CommitAnswer, Self) {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         (sender, Self(CommitState::Waiting(receiver)))

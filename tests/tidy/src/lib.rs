@@ -1,4 +1,5 @@
-//! Reads the sources of the whole project for the checks in `tests/tidy.rs`, which run with `cargo test`.
+//! Reads the sources of the whole project for the checks in `tests/tidy.rs`, which run with `cargo
+//! test`.
 //!
 //! Knows nothing of Rust's grammar: a check is a question that lines of text can answer.
 
@@ -37,17 +38,27 @@ pub fn sources(endings: &[&str]) -> Vec<Source> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            let relative = path.strip_prefix(&root).unwrap_or(&path).to_string_lossy().into_owned();
+            let relative = path
+                .strip_prefix(&root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() {
                 let skipped = ["target", ".git", "wit/deps", "data"];
                 let name = entry.file_name();
-                if !skipped.iter().any(|skip| relative == *skip || name == *skip) {
+                if !skipped
+                    .iter()
+                    .any(|skip| relative == *skip || name == *skip)
+                {
                     folders.push(path);
                 }
             } else if endings.iter().any(|ending| relative.ends_with(ending))
                 && let Ok(text) = fs::read_to_string(&path)
             {
-                found.push(Source { path: relative.replace('\\', "/"), text });
+                found.push(Source {
+                    path: relative.replace('\\', "/"),
+                    text,
+                });
             }
         }
     }
@@ -63,10 +74,25 @@ pub fn long_functions(text: &str, limit: usize) -> Vec<(String, usize)> {
     for (start, line) in lines.iter().enumerate() {
         let trimmed = line.trim_start();
         let head = trimmed.split("fn ").next().unwrap_or_default();
-        let words = ["pub", "async", "const", "unsafe", "pub(crate)", "pub(super)"];
+        let words = [
+            "pub",
+            "async",
+            "const",
+            "unsafe",
+            "pub(crate)",
+            "pub(super)",
+        ];
         let is_function =
             trimmed.contains("fn ") && head.split_whitespace().all(|word| words.contains(&word));
         if !is_function {
+            continue;
+        }
+        // A declaration in a trait has no body.
+        let opened = lines
+            .iter()
+            .skip(start)
+            .find(|line| line.ends_with('{') || line.ends_with(';'));
+        if opened.is_none_or(|line| line.ends_with(';')) {
             continue;
         }
         let indent = line.len() - trimmed.len();
@@ -105,7 +131,11 @@ pub fn test_names(text: &str) -> Vec<String> {
 pub fn acceptance_numbers(text: &str) -> Vec<u32> {
     let number = |word: &str| word.trim().trim_start_matches('a').parse::<u32>().ok();
     let mut numbers = Vec::new();
-    for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+    for line in text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+    {
         let (first, last) = line.split_once('-').unwrap_or((line, line));
         if let (Some(first), Some(last)) = (number(first), number(last)) {
             numbers.extend(first..=last);

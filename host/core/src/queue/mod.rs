@@ -34,8 +34,8 @@ pub struct Counts {
     pub retrying: i64,
     /// Deferred by a handler.
     pub deferred: i64,
-    /// Waiting because another member of the group is taken, leased, retrying, deferred, delayed or
-    /// parked.
+    /// Waiting because another member of the group is taken, leased, retrying, deferred, delayed
+    /// or parked.
     pub group_held: i64,
     /// Set aside because nothing could take them; an operator must act.
     pub parked: i64,

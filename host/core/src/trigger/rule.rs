@@ -25,8 +25,8 @@ pub struct Facts<'a> {
     pub running: u32,
     /// Starts under way: from step 58 until the task's first get is answered, or it ends.
     pub starting: u32,
-    /// Another host that shares the queue is in its trigger process. Steps 54 and 56 look at it, not
-    /// the rule.
+    /// Another host that shares the queue is in its trigger process. Steps 54 and 56 look at it,
+    /// not the rule.
     pub elsewhere: bool,
     /// What an operator paused, if anything.
     pub paused: Option<PausedBy>,

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tracing::info;
 
 use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT, MAX_COMMANDS, RESCAN, SETTLE};
-use super::catalog::{Capacity, Job, NotPassed, Passed, Update};
+use super::catalog::{Capacity, NotPassed, Passed, Trial, Update};
 use super::compile::{Cancelled, CompileBounds, Compiler};
 use super::keeper::Keeper;
 use super::kept::Source;
@@ -79,8 +79,8 @@ impl PluginDirectoryConfig {
 pub(crate) enum Event {
     /// Something may have changed.
     Hint,
-    /// A worker has done a job.
-    Done(Box<Job>, Result<Passed, NotPassed>),
+    /// A worker has done a trial.
+    Done(Box<Trial>, Result<Passed, NotPassed>),
     /// The end.
     Stop,
 }
@@ -133,7 +133,7 @@ impl PluginDirectory {
             threads: Vec::new(),
         };
         let workers = config.compile_concurrency.max(1);
-        let (jobs, work) = sync_channel(workers);
+        let (trials, work) = sync_channel(workers);
         let work = Arc::new(Mutex::new(work));
         for index in 0..workers {
             let loader = directory.loader(&config, sandbox)?;
@@ -153,7 +153,7 @@ impl PluginDirectory {
             let thread = Thread {
                 events,
                 commands,
-                jobs,
+                trials,
                 idle: workers,
                 quiet,
                 stopping,
@@ -253,15 +253,15 @@ fn check(config: &PluginDirectoryConfig) -> Result<(), PluginError> {
 fn compile(
     loader: &Loader,
     components: &Components,
-    work: &Mutex<Receiver<(Job, Source)>>,
+    work: &Mutex<Receiver<(Trial, Source)>>,
     done: &mpsc::Sender<Event>,
 ) {
     loop {
         let next = work.lock().recv();
-        let Ok((job, source)) = next else { return };
-        let result = loader.check(&job, &source, components);
+        let Ok((trial, source)) = next else { return };
+        let result = loader.check(&trial, &source, components);
         if done
-            .blocking_send(Event::Done(Box::new(job), result))
+            .blocking_send(Event::Done(Box::new(trial), result))
             .is_err()
         {
             return;
@@ -273,8 +273,8 @@ fn compile(
 struct Thread {
     events: mpsc::Receiver<Event>,
     commands: mpsc::Receiver<PluginCommand>,
-    jobs: SyncSender<(Job, Source)>,
-    /// Workers without a job.
+    trials: SyncSender<(Trial, Source)>,
+    /// Workers without a trial.
     idle: usize,
     quiet: Arc<Quiet>,
     /// Set when the directory is let go, also when its inbox is too full to say so.
@@ -336,9 +336,9 @@ impl Thread {
             match wake {
                 Wake::Event(None | Some(Event::Stop)) => return,
                 Wake::Event(Some(Event::Hint)) => schedule.hint(),
-                Wake::Event(Some(Event::Done(job, result))) => {
+                Wake::Event(Some(Event::Done(trial, result))) => {
                     self.idle += 1;
-                    keeper.checked(*job, result, schedule.now()).await;
+                    keeper.checked(*trial, result, schedule.now()).await;
                 }
                 Wake::Command(None) => commands_open = false,
                 Wake::Command(Some(PluginCommand::Rollback(plugin, answer))) => {
@@ -356,14 +356,14 @@ impl Thread {
         }
     }
 
-    /// Gives jobs to workers that have none.
+    /// Gives trials to workers that have none.
     fn hand_out<T: AsyncFnMut(Update) -> Result<(), String>>(&mut self, keeper: &mut Keeper<T>) {
         while self.idle > 0 {
-            let Some(work) = keeper.next_job() else {
+            let Some(work) = keeper.next_trial() else {
                 return;
             };
             // The queue to the workers holds one for each of them.
-            if self.jobs.try_send(work).is_err() {
+            if self.trials.try_send(work).is_err() {
                 return;
             }
             self.idle -= 1;

@@ -13,7 +13,8 @@ use tracing::{debug, info, warn};
 
 use super::bounds::{MAX_KEPT_BYTES, MAX_ROUNDS};
 use super::catalog::{
-    Action, Capacity, Catalog, FileState, Job, ManifestFile, NotPassed, Passed, RollbackId, Update,
+    Action, Capacity, Catalog, FileState, ManifestFile, NotPassed, Passed, RollbackId, Trial,
+    Update,
 };
 use super::digest::Digest;
 use super::kept::{Kept, Source};
@@ -33,8 +34,8 @@ pub(crate) struct Keeper<T> {
     tell: T,
     /// Takes a component out of those that can be started.
     unload: Box<dyn FnMut(&Digest) + Send>,
-    jobs: VecDeque<Job>,
-    /// Components that jobs have loaded.
+    trials: VecDeque<Trial>,
+    /// Components that trials have loaded.
     loaded: BTreeSet<Digest>,
     /// Components whose bytes are kept; none: not cleaned up since the start.
     components: Option<BTreeSet<Digest>>,
@@ -66,7 +67,7 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
             kept,
             tell,
             unload,
-            jobs: VecDeque::new(),
+            trials: VecDeque::new(),
             loaded: BTreeSet::new(),
             components: None,
             unreadable: BTreeSet::new(),
@@ -180,41 +181,41 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         self.settler.next()
     }
 
-    /// The next job whose result is still waited for.
-    pub(crate) fn next_job(&mut self) -> Option<(Job, Source)> {
-        while let Some(job) = self.jobs.pop_front() {
-            if self.catalog.awaits(&job.plugin, &job.key) {
-                let source = self.kept.source(&job.key.component);
-                return Some((job, source));
+    /// The next trial whose result is still waited for.
+    pub(crate) fn next_trial(&mut self) -> Option<(Trial, Source)> {
+        while let Some(trial) = self.trials.pop_front() {
+            if self.catalog.awaits(&trial.plugin, &trial.key) {
+                let source = self.kept.source(&trial.key.component);
+                return Some((trial, source));
             }
         }
         None
     }
 
-    /// Whether there is nothing to wait for: every file has settled, every job is given out.
+    /// Whether there is nothing to wait for: every file has settled, every trial is given out.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.jobs.is_empty() && self.settler.next().is_none()
+        self.trials.is_empty() && self.settler.next().is_none()
     }
 
-    /// Takes in a job's result.
+    /// Takes in a trial's result.
     pub(crate) async fn checked(
         &mut self,
-        job: Job,
+        trial: Trial,
         result: Result<Passed, NotPassed>,
         now: Moment,
     ) {
         match &result {
             Ok(_) => {
-                self.loaded.insert(job.key.component.clone());
+                self.loaded.insert(trial.key.component.clone());
             }
             Err(NotPassed::Host(reason)) => {
-                debug!("plugin \"{}\" is tried again later: {reason}", job.plugin);
+                debug!("plugin \"{}\" is tried again later: {reason}", trial.plugin);
                 // Its kept copy may be damaged: the file is read anew.
-                self.settler.disturb(&job.file, now);
+                self.settler.disturb(&trial.file, now);
             }
             Err(NotPassed::Refused(_)) => {}
         }
-        self.catalog.checked(&job.plugin, job.key, result);
+        self.catalog.checked(&trial.plugin, trial.key, result);
         self.turn().await;
     }
 
@@ -244,7 +245,7 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         let mut actions = VecDeque::from(actions);
         while let Some(action) = actions.pop_front() {
             match action {
-                Action::Check(job) => self.jobs.push_back(*job),
+                Action::Check(trial) => self.trials.push_back(*trial),
                 Action::Tell(update) => {
                     let answer = (self.tell)((*update).clone()).await;
                     actions.extend(self.catalog.told(*update, answer));

@@ -1,4 +1,5 @@
-//! A real directory, looked at by hand: scripted jobs, a scripted manager, no thread and no clock.
+//! A real directory, looked at by hand: scripted trials, a scripted manager, no thread and no
+//! clock.
 
 use std::cell::RefCell;
 use std::fs;
@@ -95,7 +96,7 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Host<T> {
         wait(self.keeper.look(self.now));
     }
 
-    /// Looks until everything has settled, and does all jobs; what is read as `bad` is refused.
+    /// Looks until everything has settled, and does all trials; what is read as `bad` is refused.
     fn settle(&mut self) {
         for _ in 0..6 {
             self.look();
@@ -105,10 +106,10 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Host<T> {
     }
 
     fn work(&mut self) {
-        while let Some((job, source)) = self.keeper.next_job() {
-            let bytes = source.read(&job.key.component);
+        while let Some((trial, source)) = self.keeper.next_trial() {
+            let bytes = source.read(&trial.key.component);
             let result = match bytes.as_deref() {
-                Ok(b"bad") => Err(NotPassed::Refused(format!("\"{}\" is bad", job.file))),
+                Ok(b"bad") => Err(NotPassed::Refused(format!("\"{}\" is bad", trial.file))),
                 Ok(b"half") => panic!("half a file was loaded"),
                 Ok(_) => Ok(Passed {
                     style: Style::Message,
@@ -116,8 +117,8 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Host<T> {
                 }),
                 Err(error) => Err(NotPassed::Host(error.to_string())),
             };
-            assert!(self.keeper.catalog.awaits(&job.plugin, &job.key));
-            wait(self.keeper.checked(job, result, self.now));
+            assert!(self.keeper.catalog.awaits(&trial.plugin, &trial.key));
+            wait(self.keeper.checked(trial, result, self.now));
         }
     }
 
@@ -268,7 +269,7 @@ fn a_damaged_kept_copy_is_read_again_from_the_directory() {
     host.write("orders.wasm", "one");
     host.look();
     host.look();
-    // Between the read and the job.
+    // Between the read and the trial.
     let kept = host
         .folder
         .path()

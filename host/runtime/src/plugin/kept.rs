@@ -112,7 +112,7 @@ impl Kept {
         Ok(digest)
     }
 
-    /// Where a job finds a component's bytes.
+    /// Where a trial finds a component's bytes.
     pub(crate) fn source(&self, digest: &Digest) -> Source {
         match self.held.get(digest) {
             Some(bytes) => Source::Memory(Arc::clone(bytes)),

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::bounds::MAX_CACHE_BYTES;
 use super::cache::{Cache, Compiled};
-use super::catalog::{Job, NotPassed, Passed};
+use super::catalog::{NotPassed, Passed, Trial};
 use super::compile::{Cancelled, CompileBounds, CompileError, Compiler};
 use super::digest::Digest;
 use super::kept::Source;
@@ -74,21 +74,21 @@ impl Loader {
         })
     }
 
-    /// Does a job: afterwards its component can be started, or there is a reason why not.
+    /// Does a trial: afterwards its component can be started, or there is a reason why not.
     pub(crate) fn check(
         &self,
-        job: &Job,
+        trial: &Trial,
         source: &Source,
         components: &Components,
     ) -> Result<Passed, NotPassed> {
-        let (file, digest) = (&job.file, &job.key.component);
+        let (file, digest) = (&trial.file, &trial.key.component);
         let bytes = source.read(digest).map_err(|error| {
             NotPassed::Host(format!(
                 "\"{file}\": its kept copy cannot be read ({error})"
             ))
         })?;
         let known = components.get(digest.as_str());
-        let fit = self.prepare(&bytes, digest, file, &job.attributes, known)?;
+        let fit = self.prepare(&bytes, digest, file, &trial.attributes, known)?;
         let passed = Passed {
             style: fit.judgement.style,
             facts: facts(&fit, bytes.len()),

@@ -61,7 +61,7 @@ impl Bench {
     }
 
     fn load(&self, bytes: &[u8], attributes: ProcessAttributes) -> Result<Passed, NotPassed> {
-        let job = Job {
+        let trial = Trial {
             plugin: PluginName::new("orders").expect("a name"),
             key: Key {
                 component: Digest::of(bytes),
@@ -71,7 +71,7 @@ impl Bench {
             attributes,
         };
         self.loader
-            .check(&job, &Source::Memory(bytes.into()), &self.components)
+            .check(&trial, &Source::Memory(bytes.into()), &self.components)
     }
 
     /// Loads the good component; answers whether it came from the cache.
@@ -164,7 +164,7 @@ fn wat_of_good() -> Vec<u8> {
 #[test]
 fn a_kept_copy_that_is_gone_is_the_hosts_fault() {
     let bench = Bench::new();
-    let job = Job {
+    let trial = Trial {
         plugin: PluginName::new("orders").expect("a name"),
         key: Key {
             component: Digest::of(b"gone"),
@@ -174,6 +174,6 @@ fn a_kept_copy_that_is_gone_is_the_hosts_fault() {
         attributes: ProcessAttributes::default(),
     };
     let source = Source::File(bench.folder.path().join("gone.wasm"));
-    let result = bench.loader.check(&job, &source, &bench.components);
+    let result = bench.loader.check(&trial, &source, &bench.components);
     assert!(matches!(result, Err(NotPassed::Host(_))), "{result:?}");
 }

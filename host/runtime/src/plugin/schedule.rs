@@ -1,4 +1,5 @@
-//! When to look at the directory: on hints, when a file can settle, and on a period whatever happens.
+//! When to look at the directory: on hints, when a file can settle, and on a period whatever
+//! happens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

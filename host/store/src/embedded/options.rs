@@ -12,8 +12,8 @@ pub struct EmbeddedOptions {
     pub accept_loss: bool,
     /// Puts are refused while fewer bytes are free on the disk.
     pub reserve_bytes: u64,
-    /// A file of this many bytes is given up when the disk is full, so that gets can go on; 0 makes
-    /// none.
+    /// A file of this many bytes is given up when the disk is full, so that gets can go on; 0
+    /// makes none.
     pub ballast_bytes: u64,
     /// Bodies of messages that are not persistent, in bytes: more are refused.
     pub volatile_bytes_max: u64,

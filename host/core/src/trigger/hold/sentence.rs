@@ -203,7 +203,11 @@ impl fmt::Display for HoldReason {
                 )
             }
             Self::StoreStopped => {
-                f.write_str("the store stopped writing after a failure; restart the host")
+                // Which of the two is no matter of the rule: `status` says it.
+                f.write_str(
+                    "the store does not write: its disk is full (free space, and it goes on) or \
+                     a sync failed (restart the host); the status says which",
+                )
             }
             Self::Draining => f.write_str("the host is stopping and starts nothing new"),
         }

@@ -1,5 +1,5 @@
 //! The plugins as a pure state machine: settled files, results of checks and the manager's answers
-//! go in; jobs, updates and records to write come out.
+//! go in; trials, updates and records to write come out.
 //!
 //! Level-triggered: every change leads to a fresh look at all plugins, and an update is told only
 //! when it differs from the last one that was taken. It reads no file, runs nothing and knows no
@@ -84,7 +84,7 @@ pub(crate) struct Update {
 
 /// A version that has to be loaded and tried.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Job {
+pub(crate) struct Trial {
     pub(crate) plugin: PluginName,
     pub(crate) key: Key,
     /// The component's file name, for sentences.
@@ -106,7 +106,7 @@ pub(crate) enum NotPassed {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// Load and try a version; answer with [`Catalog::checked`].
-    Check(Box<Job>),
+    Check(Box<Trial>),
     /// Tell the manager; answer with [`Catalog::told`].
     Tell(Box<Update>),
     /// Write what is remembered of a plugin.
@@ -195,7 +195,7 @@ impl Catalog {
         }
     }
 
-    /// Whether the result of a job is still waited for.
+    /// Whether the result of a trial is still waited for.
     pub(crate) fn awaits(&self, plugin: &PluginName, key: &Key) -> bool {
         let entry = self.entries.get(plugin);
         entry.is_some_and(|entry| matches!(entry.checks.get(key), Some(Check::Asked { .. })))
@@ -251,9 +251,9 @@ impl Catalog {
             let Some(entry) = self.entries.get_mut(plugin) else {
                 continue;
             };
-            for job in target.jobs {
-                entry.ask(&job.key);
-                actions.push(Action::Check(Box::new(job)));
+            for trial in target.trials {
+                entry.ask(&trial.key);
+                actions.push(Action::Check(Box::new(trial)));
             }
             match target.update {
                 Some(update) if entry.is_news(&update) => {

@@ -8,21 +8,21 @@ use oncue_core::names::{PluginName, QueueName};
 use super::super::manifest::Definitions;
 use super::candidate::{Candidate, Capacity, Key, attributes};
 use super::entry::{Check, Entry, Good, Passed, Refusal};
-use super::{Job, State, Update, Version};
+use super::{State, Trial, Update, Version};
 
 /// What an entry comes to.
 pub(super) struct Target {
     /// What to tell; none: nothing new is known.
     pub(super) update: Option<Update>,
     /// What has to be found out first.
-    pub(super) jobs: Vec<Job>,
+    pub(super) trials: Vec<Trial>,
 }
 
 impl Target {
     fn tell(update: Update) -> Self {
         Self {
             update: Some(update),
-            jobs: Vec::new(),
+            trials: Vec::new(),
         }
     }
 }
@@ -37,10 +37,10 @@ enum Restored {
 
 /// Where the check of a version stands.
 enum Standing {
-    Pending(Option<Job>),
+    Pending(Option<Trial>),
     Passed(Good),
-    /// Why; with a job when it is worth another try.
-    Failed(String, Option<Job>),
+    /// Why; with a trial when it is worth another try.
+    Failed(String, Option<Trial>),
 }
 
 impl Entry {
@@ -80,19 +80,22 @@ impl Entry {
                 update.facts.clone_from(&good.facts);
                 self.unless_refused(plugin, update, definitions, &conflict)
             }
-            Standing::Pending(job) => {
-                let jobs = job.into_iter().collect();
+            Standing::Pending(trial) => {
+                let trials = trial.into_iter().collect();
                 if self.good.is_some() {
-                    return Target { update: None, jobs };
+                    return Target {
+                        update: None,
+                        trials,
+                    };
                 }
                 let update = self.update(plugin, State::Compiling, Some(definitions.clone()));
                 let target = self.unless_refused(plugin, update, definitions, &conflict);
-                Target { jobs, ..target }
+                Target { trials, ..target }
             }
-            Standing::Failed(reason, job) => {
+            Standing::Failed(reason, trial) => {
                 let definitions = Some(definitions);
                 let mut target = self.refused(plugin, reason, definitions, false, &conflict);
-                target.jobs.extend(job);
+                target.trials.extend(trial);
                 target
             }
         }
@@ -127,13 +130,18 @@ impl Entry {
         unbound: bool,
         conflict: &impl Fn(&BTreeSet<QueueName>) -> Option<String>,
     ) -> Target {
-        let mut jobs = Vec::new();
+        let mut trials = Vec::new();
         let serving = match &self.good {
             Some(good) => Some(good.clone()),
-            None => match self.restore(plugin, conflict, &mut jobs) {
+            None => match self.restore(plugin, conflict, &mut trials) {
                 Restored::Serves(good) => Some(good),
                 // It stays as it was until it is known whether a kept version can stand in.
-                Restored::Pending => return Target { update: None, jobs },
+                Restored::Pending => {
+                    return Target {
+                        update: None,
+                        trials,
+                    };
+                }
                 Restored::Nothing => None,
             },
         };
@@ -160,7 +168,7 @@ impl Entry {
         let is_refused = self.refusals.iter().any(|refusal| refusal.update == update);
         Target {
             update: (!is_refused).then_some(update),
-            jobs,
+            trials,
         }
     }
 
@@ -169,7 +177,7 @@ impl Entry {
         &self,
         plugin: &PluginName,
         conflict: &impl Fn(&BTreeSet<QueueName>) -> Option<String>,
-        jobs: &mut Vec<Job>,
+        trials: &mut Vec<Trial>,
     ) -> Restored {
         if !self.may_restore {
             return Restored::Nothing;
@@ -188,11 +196,11 @@ impl Entry {
             };
             match self.standing(plugin, &key, &kept.file, definitions) {
                 Standing::Passed(good) => return Restored::Serves(good),
-                Standing::Pending(job) => {
-                    jobs.extend(job);
+                Standing::Pending(trial) => {
+                    trials.extend(trial);
                     return Restored::Pending;
                 }
-                Standing::Failed(_, job) => jobs.extend(job),
+                Standing::Failed(_, trial) => trials.extend(trial),
             }
         }
         Restored::Nothing
@@ -205,14 +213,14 @@ impl Entry {
         file: &str,
         definitions: &Arc<Definitions>,
     ) -> Standing {
-        let job = || Job {
+        let trial = || Trial {
             plugin: plugin.clone(),
             key: key.clone(),
             file: file.to_owned(),
             attributes: attributes(definitions),
         };
         match self.checks.get(key) {
-            None => Standing::Pending(Some(job())),
+            None => Standing::Pending(Some(trial())),
             Some(Check::Asked { before: None }) => Standing::Pending(None),
             Some(
                 Check::Failed(reason)
@@ -221,7 +229,7 @@ impl Entry {
                 },
             ) => Standing::Failed(reason.clone(), None),
             Some(Check::Deferred { reason, is_due }) => {
-                Standing::Failed(reason.clone(), is_due.then(job))
+                Standing::Failed(reason.clone(), is_due.then(trial))
             }
             Some(Check::Passed(Passed { style, facts })) => Standing::Passed(Good {
                 key: key.clone(),

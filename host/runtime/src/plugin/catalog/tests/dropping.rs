@@ -33,7 +33,7 @@ fn a60_every_way_of_dropping_ends_with_the_right_version() {
     // The same content again says nothing.
     let before = host.updates.len();
     host.files(&[("orders.wasm", "two")]);
-    assert_eq!((host.updates.len(), host.jobs.len()), (before, 0));
+    assert_eq!((host.updates.len(), host.trials.len()), (before, 0));
     // Renamed.
     host.files(&[("orders.wasm", "-"), ("invoices.wasm", "two")]);
     host.work(&[]);
@@ -85,7 +85,7 @@ fn a60_nothing_changes_while_a_plugins_file_is_being_written() {
     host.catalog
         .set_restless(BTreeSet::from(["orders.toml".to_owned()]));
     host.files(&[("orders.wasm", "two")]);
-    assert!(host.jobs.is_empty());
+    assert!(host.trials.is_empty());
     host.catalog.set_restless(BTreeSet::new());
     host.files(&[("orders.toml", "[queue.outbox]\n")]);
     host.work(&[]);
@@ -110,8 +110,8 @@ fn a60_a_manifest_alone_changes_definitions() {
     host.files(&[("orders.toml", "[process]\nmemory = \"48 MiB\"\n")]);
     // The new limits are tried before they hold.
     host.check("orders", "ready one");
-    assert_eq!(host.jobs.len(), 1);
-    assert_eq!(host.jobs[0].attributes.memory, 48 << 20);
+    assert_eq!(host.trials.len(), 1);
+    assert_eq!(host.trials[0].attributes.memory, 48 << 20);
     host.work(&[]);
     let definitions = host.told[&name("orders")]
         .definitions
@@ -207,7 +207,7 @@ fn a_failure_of_the_host_is_tried_again() {
     host.work(&["late"]);
     host.check("orders", "quarantined");
     host.turn();
-    assert!(host.jobs.is_empty());
+    assert!(host.trials.is_empty());
     host.catalog.retry();
     host.turn();
     // It is said once, and stays so until it is known better.
@@ -240,7 +240,7 @@ fn names_that_no_plugin_can_have_are_warned_of_once() {
 fn the_result_of_a_version_that_is_gone_does_not_matter() {
     let mut host = Host::new();
     host.files(&[("orders.wasm", "one")]);
-    let old = host.jobs.pop().expect("a job");
+    let old = host.trials.pop().expect("a trial");
     host.files(&[("orders.wasm", "two")]);
     assert!(!host.catalog.awaits(&old.plugin, &old.key));
     let passed = Passed {

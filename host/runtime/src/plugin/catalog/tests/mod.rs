@@ -17,8 +17,8 @@ struct Host {
     catalog: Catalog,
     /// What the disk remembers.
     records: BTreeMap<PluginName, Record>,
-    /// Jobs that nobody has done yet.
-    jobs: Vec<Job>,
+    /// Trials that nobody has done yet.
+    trials: Vec<Trial>,
     /// What the manager took, by plugin.
     told: BTreeMap<PluginName, Update>,
     /// What the manager was told in all.
@@ -50,7 +50,7 @@ impl Host {
         Self {
             catalog: Catalog::new(CAPACITY, records.clone()),
             records,
-            jobs: Vec::new(),
+            trials: Vec::new(),
             told: BTreeMap::new(),
             updates: Vec::new(),
             refusals: BTreeMap::new(),
@@ -76,7 +76,7 @@ impl Host {
         self.turn();
     }
 
-    /// Decides until there is nothing to do, without doing any job.
+    /// Decides until there is nothing to do, without doing any trial.
     fn turn(&mut self) {
         for _ in 0..20 {
             let actions = self.catalog.decide();
@@ -91,7 +91,7 @@ impl Host {
     fn perform(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Check(job) => self.jobs.push(*job),
+                Action::Check(trial) => self.trials.push(*trial),
                 Action::Tell(update) => {
                     let answer = match self.refusals.get(&update.plugin) {
                         Some(reason)
@@ -131,21 +131,21 @@ impl Host {
         }
     }
 
-    /// Does all jobs: a component whose text starts with `bad` is refused, with `late` the host
+    /// Does all trials: a component whose text starts with `bad` is refused, with `late` the host
     /// fails, all others are good.
     fn work(&mut self, texts: &[&str]) {
         let known: BTreeMap<Digest, &str> = texts
             .iter()
             .map(|text| (Digest::of(text.as_bytes()), *text))
             .collect();
-        while !self.jobs.is_empty() {
-            for job in std::mem::take(&mut self.jobs) {
-                assert!(self.catalog.awaits(&job.plugin, &job.key));
-                let text = known.get(&job.key.component).copied().unwrap_or("good");
+        while !self.trials.is_empty() {
+            for trial in std::mem::take(&mut self.trials) {
+                assert!(self.catalog.awaits(&trial.plugin, &trial.key));
+                let text = known.get(&trial.key.component).copied().unwrap_or("good");
                 let result = if text.starts_with("bad") {
                     Err(NotPassed::Refused(format!(
                         "\"{}\" is {text} [plugin-refused]",
-                        job.file
+                        trial.file
                     )))
                 } else if text.starts_with("late") {
                     Err(NotPassed::Host("no room".to_owned()))
@@ -155,7 +155,7 @@ impl Host {
                         facts: Vec::new(),
                     })
                 };
-                self.catalog.checked(&job.plugin, job.key, result);
+                self.catalog.checked(&trial.plugin, trial.key, result);
             }
             self.turn();
         }

@@ -132,7 +132,7 @@ fn a_rollback_that_cannot_be_served_is_refused_and_changes_nothing() {
     let actions = host.catalog.record_failed(&name("orders"), "disk full");
     host.perform(actions);
     host.turn();
-    assert!(host.jobs.is_empty());
+    assert!(host.trials.is_empty());
     assert!(matches!(&host.answers[..], [.., (3, Err(_))]));
 
     let actions = host.catalog.rollback(&name("unknown"), 4);
