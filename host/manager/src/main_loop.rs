@@ -62,6 +62,8 @@ pub(crate) struct Note {
     pub(crate) reason: Option<&'static str>,
     /// When it is looked at again by itself.
     pub(crate) next_check: Option<Timestamp>,
+    /// Where the last sweep stopped looking for parked messages.
+    pub(crate) parked_from: Option<String>,
 }
 
 /// The queue manager's state. Owned by one thread.
@@ -137,6 +139,9 @@ impl Manager {
             self.ask(&queue, now);
         }
         self.end_quanta(sweeps);
+        if self.host.draining {
+            self.end_requests();
+        }
         if self.running.is_empty() {
             for answer in self.quiet.drain(..) {
                 // Whoever asked may have gone.

@@ -79,6 +79,14 @@ impl Manager {
         }
     }
 
+    /// The host is stopping: what a task waits for will not start any more, unless it is in process already.
+    pub(crate) fn end_requests(&self) {
+        let targets: std::collections::BTreeSet<_> = self.waits.values().collect();
+        for target in targets {
+            self.make_way(target);
+        }
+    }
+
     /// Tells running tasks whether a spent quantum ends them now; those that wait in a get are woken to look.
     pub(crate) fn end_quanta(&self, sweeps: bool) {
         let starved = self.ledger.anyone_waits() || !self.resuming.is_empty();

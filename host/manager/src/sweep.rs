@@ -43,7 +43,12 @@ impl Manager {
         }
         let browse = Browse {
             queue: queue.clone(),
-            cursor: None,
+            cursor: self
+                .notes
+                .entry(queue.clone())
+                .or_default()
+                .parked_from
+                .take(),
             max: PARKED_LOOK,
             now,
             ready_only: false,
@@ -51,6 +56,8 @@ impl Manager {
         let Ok(page) = self.shared.store.browse(&browse) else {
             return;
         };
+        // Parked ones stand behind all others: the next sweep goes on where this one stops.
+        self.notes.entry(queue.clone()).or_default().parked_from = page.next.clone();
         let owner = self.shared.new_owner();
         let mut settles = Vec::new();
         let parked = page

@@ -84,6 +84,7 @@ impl TaskSession {
         let mut record = progress.record(&self.spec, self.started);
         record.ended = Some(self.shared.now());
         record.cost.fuel = self.fuel.load(Ordering::Relaxed);
+        record.cost.log_tail.clone_from(&progress.log_tail);
         let value = serde_json::to_vec(&record).ok()?;
         Some(TaskRow {
             id: self.spec.id.0,
@@ -101,6 +102,7 @@ impl TaskSession {
         let Some(trouble) = Trouble::of(&report.end) else {
             return none();
         };
+        self.progress.lock().log_tail.clone_from(&report.log_tail);
         let Some(first) = members.first() else {
             return none();
         };
@@ -180,8 +182,8 @@ impl TaskSession {
         let blamed = is_blamed(&report.end) && !taken.is_empty();
         if !blamed || backout::blame(taken.len(), Style::Trigger, trigger) == Blame::Nobody {
             if blamed {
-                let own = taken.iter().filter(|taken| taken.queue == self.spec.queue);
-                let sequences = own.map(|taken| taken.message.header.id.sequence);
+                // Those of other queues too: it may be one of them that makes the units fail.
+                let sequences = taken.iter().map(|taken| taken.message.header.id.sequence);
                 self.cell.unit_limit.lock().failed(sequences);
             }
             let (outcome, detail) = (self.outcome(&report.end), detail(&report.end));

@@ -6,7 +6,8 @@ use oncue_core::outcome::{CallEnd, Outcome};
 use crate::rig::Rig;
 use crate::values::{Pairs, plain, retry, trapped};
 
-/// Ten messages, of which those at `bad` fail as `fails` says; every call puts and writes state first.
+/// Ten messages, of which those at `bad` fail as `fails` says; every call puts and writes state
+/// first.
 fn run_ten(rig: &mut Rig, bad: &[usize], fails: fn() -> CallEnd) -> Vec<String> {
     rig.define("out", &[]);
     let process: Pairs<'_> = &[("grants.put", "out"), ("batch", "10")];

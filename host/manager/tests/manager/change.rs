@@ -1,4 +1,5 @@
-//! Suppression and change: get and put disabled, processes and components that come and go, pauses, definitions.
+//! Suppression and change: get and put disabled, processes and components that come and go, pauses,
+//! definitions.
 
 use oncue_core::outcome::CallEnd;
 use oncue_manager::ManagerConfig;

@@ -245,6 +245,31 @@ fn a_parked_message_holds_nothing_else_and_moves_when_something_can_take_it() {
 }
 
 #[test]
+fn a_parked_message_behind_thousands_of_others_is_found_by_later_sweeps() {
+    let mut rig = Rig::new();
+    rig.define("full", &[("max-depth", "1")]);
+    rig.put("full", "x");
+    let attributes: Pairs<'_> = &[
+        ("trigger", "first"),
+        ("process", "mortician"),
+        ("backout-queue", "full"),
+        ("backout-threshold", "1"),
+    ];
+    rig.define("oncue.dead-letter", attributes);
+    rig.plugin("mortician", &[], &[]);
+    rig.put("oncue.dead-letter", "bad");
+    rig.run(|_| retry());
+    rig.trigger("oncue.dead-letter", false);
+    let puts = (0..2_500).map(|n| plain("oncue.dead-letter", &n.to_string()));
+    rig.put_all(puts.collect()).unwrap();
+    rig.define("full", &[("max-depth", "2")]);
+    for _ in 0..3 {
+        rig.advance(1_000);
+    }
+    assert_eq!(rig.bodies("full"), ["x", "bad"]);
+}
+
+#[test]
 fn clear_removes_what_nobody_has_in_hand() {
     let mut rig = queue(&[]);
     for body in ["1", "2", "3"] {

@@ -1,5 +1,5 @@
-//! The page that explains a queue: whenever a message waits and nothing runs, one condition is named as the one
-//! that holds it.
+//! The page that explains a queue: whenever a message waits and nothing runs, one condition is
+//! named as the one that holds it.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The manager over the memory store, a manual clock and scripted tasks: triggering, units of work, steps.
-//! Each test is named for the acceptance number that it shows.
+//! The manager over the memory store, a manual clock and scripted tasks: triggering, units of work,
+//! steps. Each test is named for the acceptance number that it shows.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 

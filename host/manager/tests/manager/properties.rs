@@ -1,5 +1,6 @@
-//! Whatever happens in whatever order, in the end every message was handled or is a dead letter, exactly once. What
-//! was handled is judged by what the handlers put, not by the manager's own numbers.
+//! Whatever happens in whatever order, in the end every message was handled or is a dead letter,
+//! exactly once. What was handled is judged by what the handlers put, not by the manager's own
+//! numbers.
 
 use oncue_core::outcome::{CallEnd, Failure};
 use oncue_manager::ManagerConfig;

@@ -1,4 +1,5 @@
-//! Request and reply inside a handler: put at once, the first answer met by a retry, the slot lent meanwhile.
+//! Request and reply inside a handler: put at once, the first answer met by a retry, the slot lent
+//! meanwhile.
 
 use std::sync::Arc;
 
@@ -279,6 +280,27 @@ fn a_requester_gives_way_uncharged_when_the_target_is_held_at_52_and_is_tried_ag
         ),
         (0, 0, 0)
     );
+    rig.assert_ledger_empty();
+}
+
+#[test]
+fn a_request_ends_when_the_host_stops_and_its_target_has_not_started() {
+    let mut rig = two(ManagerConfig::default());
+    rig.define("serve", &[("trigger-control", "off")]);
+    rig.put("ask", "one");
+    let asker = rig.next_task();
+    rig.got(&asker);
+    let mut asking = asks(&asker, 60_000);
+    assert!(rig.poll(&mut asking).is_none());
+    rig.settle();
+    assert!(rig.poll(&mut asking).is_none());
+    rig.manager.drain();
+    rig.settle();
+    let ended = rig.poll(&mut asking).expect("ended").unwrap_err();
+    assert!(matches!(ended, PortError::Cancelled(_)), "{ended}");
+    drop(asking);
+    rig.end(&asker, CallEnd::HostFailed(ended.to_string()));
+    assert_eq!(rig.attempts("ask"), (0, 0));
     rig.assert_ledger_empty();
 }
 

@@ -1,4 +1,5 @@
-//! A manager stepped by hand: manual clock, memory store, tasks that a test scripts. No thread, no sleep.
+//! A manager stepped by hand: manual clock, memory store, tasks that a test scripts. No thread, no
+//! sleep.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -115,8 +116,8 @@ impl Rig {
         rig
     }
 
-    /// The next start of the host. Nothing of this one runs on, as when its process was killed; `hands` are its
-    /// tasks that the test holds.
+    /// The next start of the host. Nothing of this one runs on, as when its process was killed;
+    /// `hands` are its tasks that the test holds.
     pub(crate) fn reopen(self, config: ManagerConfig, hands: Vec<Arc<TaskSession>>) -> Self {
         let unclean = !hands.is_empty();
         hands.into_iter().for_each(std::mem::forget);
@@ -304,7 +305,8 @@ impl Rig {
         *self.tasks.refused_once.lock() = Some(why.to_owned());
     }
 
-    /// Runs the oldest started task in message style with `handler`; answers the bodies it was called with.
+    /// Runs the oldest started task in message style with `handler`; answers the bodies it was
+    /// called with.
     pub(crate) fn run(&mut self, mut handler: impl FnMut(&str) -> CallEnd + Send) -> Vec<String> {
         let session = self.next_task();
         self.run_session(&session, |_, body| handler(body))

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use oncue_core::outcome::{CallEnd, Failure, Outcome};
-use oncue_manager::tasks::port::{Got, PutOptions};
+use oncue_manager::tasks::port::{GetOptions, Got, PutOptions};
 
 use crate::rig::Rig;
 use crate::values::{Pairs, at_once, name, plain, request, retry, text, trapped};
@@ -159,6 +159,30 @@ fn a_failed_unit_of_several_charges_nobody_and_the_next_ones_hold_one_message() 
         ("c".to_owned(), "d".to_owned())
     );
     rig.end(&task, CallEnd::Ok);
+}
+
+#[test]
+fn a_failed_unit_of_several_from_another_queue_is_limited_too() {
+    let mut rig = Rig::new();
+    rig.define("side", &[("trigger", "none"), ("backout-threshold", "1")]);
+    rig.trigger_plugin("pipe", &[("grants.get", "side")], &[("in", &[])]);
+    rig.put_all(vec![plain("side", "a"), plain("side", "poison")])
+        .unwrap();
+    rig.put("in", "wake");
+    let side = || GetOptions {
+        queue: Some(name("side")),
+        ..GetOptions::default()
+    };
+    for held in [2, 1] {
+        let task = rig.next_task();
+        for n in 0..2 {
+            let got = rig.drive(task.get(side())).unwrap();
+            assert_eq!(matches!(got, Got::Message(_)), n < held, "{got:?}");
+        }
+        rig.end(&task, trapped());
+        rig.advance(60_000);
+    }
+    assert_eq!(rig.bodies("oncue.dead-letter"), ["a"], "charged alone");
 }
 
 #[test]
