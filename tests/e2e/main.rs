@@ -5,4 +5,6 @@
 
 mod host;
 mod main_job;
+mod samples;
 mod wait;
+mod work;
