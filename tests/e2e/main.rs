@@ -4,7 +4,9 @@
 #![expect(unreachable_pub, reason = "one binary: nothing is reachable from outside")]
 
 mod host;
+mod hostile;
 mod main_job;
 mod samples;
+mod sandbox;
 mod wait;
 mod work;
