@@ -1,4 +1,5 @@
-//! What operators, applications and the plugins directory may ask of the loop: the rest of the closed event list.
+//! What operators, applications and the plugins directory may ask of the loop: the rest of the
+//! closed event list.
 
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};

@@ -1,4 +1,5 @@
-//! Where a message may go that cannot be handled: the room there is now, as core's decision wants to know it.
+//! Where a message may go that cannot be handled: the room there is now, as core's decision wants
+//! to know it.
 
 use oncue_core::backout::Room;
 use oncue_core::definition::QueueAttributes;
@@ -6,7 +7,8 @@ use oncue_core::names::QueueName;
 
 use crate::shared::Shared;
 
-/// Whether the backout queue exists, takes puts and has room. The dead-letter queue is bounded by the disk only.
+/// Whether the backout queue exists, takes puts and has room. The dead-letter queue is bounded by
+/// the disk only.
 #[must_use]
 pub fn room(shared: &Shared, attributes: &QueueAttributes) -> Room {
     let takes = |name: &QueueName| {

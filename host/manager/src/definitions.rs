@@ -1,7 +1,8 @@
-//! Orders of operators: definitions, pauses, trigger control. Validated, made durable, then in force, then answered.
+//! Orders of operators: definitions, pauses, trigger control. Validated, made durable, then in
+//! force, then answered.
 //!
-//! Only here does the loop wait for the disk: a definition must not be in force before it is durable, and such
-//! orders are rare.
+//! Only here does the loop wait for the disk: a definition must not be in force before it is
+//! durable, and such orders are rare.
 
 use std::sync::Arc;
 

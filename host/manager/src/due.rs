@@ -1,5 +1,5 @@
-//! What time alone changes: delays, retries and deferrals that are over, leases that ended, messages that expired.
-//! All of it is applied before the rule is asked.
+//! What time alone changes: delays, retries and deferrals that are over, leases that ended,
+//! messages that expired. All of it is applied before the rule is asked.
 
 use oncue_core::backout::Trouble;
 use oncue_core::time::Timestamp;
@@ -12,7 +12,8 @@ use crate::main_loop::Manager;
 /// Messages of one unit.
 const DUE_BATCH: usize = 1000;
 
-/// Units of one turn; the rest waits for the next one, so that a flood of due messages does not hold the loop.
+/// Units of one turn; the rest waits for the next one, so that a flood of due messages does not
+/// hold the loop.
 const DUE_UNITS: usize = 16;
 
 impl Manager {

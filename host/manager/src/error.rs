@@ -1,4 +1,5 @@
-//! The error that applications and operators see: a permanent code, a sentence, and every fault of the input.
+//! The error that applications and operators see: a permanent code, a sentence, and every fault of
+//! the input.
 
 use oncue_core::code::Code;
 use oncue_core::definition::Fault;
@@ -64,7 +65,7 @@ impl From<StoreError> for ApiError {
             StoreError::UnknownQueue(_) => Code::UnknownQueue,
             StoreError::UnknownLease => Code::UnknownLease,
             StoreError::Gone => Code::UnknownMessage,
-            StoreError::BadCursor => Code::InvalidMessage,
+            StoreError::BadCursor => Code::InvalidCursor,
             StoreError::Corrupt(_) => Code::StoreCorrupt,
             _ => Code::StoreStopped,
         };

@@ -1,8 +1,8 @@
 //! Everything that can happen to the manager, as one closed list, and the inbox that it waits at.
 //!
-//! Two ways in. *Events* carry facts and are few: a task ended, an operator's command. The *ready ring* carries
-//! queues whose state changed: a queue is on it at most once, so it is bounded by the number of queues and no
-//! change can be lost, however fast changes come.
+//! Two ways in. *Events* carry facts and are few: a task ended, an operator's command. The *ready
+//! ring* carries queues whose state changed: a queue is on it at most once, so it is bounded by the
+//! number of queues and no change can be lost, however fast changes come.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::shared::QueueCell;
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskEnd;
 
-/// Commands that may wait at once. One more is refused with `too-many-requests`. Events of tasks are bounded by the
-/// number of task slots instead, and are never refused.
+/// Commands that may wait at once. One more is refused with `too-many-requests`. Events of tasks
+/// are bounded by the number of task slots instead, and are never refused.
 pub const MAX_WAITING_COMMANDS: usize = 4096;
 
 /// Something the manager must know.
@@ -29,7 +29,8 @@ pub enum Event {
     FirstGet(TaskId),
     /// A task waits for the reply of a handler of that queue: its slot is free meanwhile.
     TaskWaits(TaskId, QueueName),
-    /// It goes on as soon as it has a slot again, and is told so; nobody wants to be told when the call was ended.
+    /// It goes on as soon as it has a slot again, and is told so; nobody wants to be told when the
+    /// call was ended.
     TaskResumes(TaskId, Option<Answer<()>>),
     /// A task has ended, in any way.
     TaskEnded(Box<TaskEnd>),
@@ -129,8 +130,8 @@ impl Inbox {
         self.state.lock().ring.len()
     }
 
-    /// Loses what is on the ready ring: fault injection. The queues' dirty bits stay set, so that only a sweep
-    /// finds them.
+    /// Loses what is on the ready ring: fault injection. The queues' dirty bits stay set, so that
+    /// only a sweep finds them.
     pub fn lose_ring(&self) {
         self.state.lock().ring.clear();
     }

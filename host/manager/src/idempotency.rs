@@ -4,8 +4,8 @@ use sha2::{Digest, Sha256};
 
 use crate::tasks::port::PutRequest;
 
-/// Digest of the queue, the body and the content type: a repeat must agree in these. Properties may differ, since
-/// clients stamp them with times and trace ids at each try.
+/// Digest of the queue, the body and the content type: a repeat must agree in these. Properties may
+/// differ, since clients stamp them with times and trace ids at each try.
 #[must_use]
 pub fn body_digest(request: &PutRequest) -> [u8; 32] {
     let mut digest = Sha256::new();

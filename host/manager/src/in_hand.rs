@@ -1,8 +1,10 @@
-//! The in-hand file: which messages handlers are working on, written before each run and never synced.
+//! The in-hand file: which messages handlers are working on, written before each run and never
+//! synced.
 //!
-//! It is memory-mapped, so what is written survives the death of the process (that is what an attempt must be
-//! recorded against); it does not survive a power cut, and need not: then the kernel lost the attempt with the
-//! machine, and no message. Recovery reads it after an unclean end (see [`crate::recovery`]).
+//! It is memory-mapped, so what is written survives the death of the process (that is what an
+//! attempt must be recorded against); it does not survive a power cut, and need not: then the
+//! kernel lost the attempt with the machine, and no message. Recovery reads it after an unclean end
+//! (see [`crate::recovery`]).
 
 use std::fs::OpenOptions;
 use std::io;
@@ -13,8 +15,8 @@ use oncue_core::message::{MessageId, Sequence};
 use oncue_core::names::QueueName;
 use parking_lot::Mutex;
 
-/// Messages that can be marked at once. More tasks than this run unmarked: their messages are then not suspects
-/// after a crash, which loses a diagnosis and no message.
+/// Messages that can be marked at once. More tasks than this run unmarked: their messages are then
+/// not suspects after a crash, which loses a diagnosis and no message.
 const SLOTS: usize = 8192;
 
 /// Bytes of one slot: a used flag, the length of the queue's name, origin, sequence, the name.
@@ -57,7 +59,7 @@ impl InHand {
         file.set_len((SLOTS * SLOT) as u64)?;
         #[expect(
             unsafe_code,
-            reason = "the file is in the data directory, which one process locks; nobody truncates it"
+            reason = "the file is in the data directory, which one process locks; it is never cut"
         )]
         // SAFETY: the mapping is private to this process by the data directory's lock.
         let mut map = unsafe { MmapMut::map_mut(&file)? };

@@ -1,8 +1,9 @@
-//! The queue manager: one loop that evaluates queues and starts tasks, and the sessions that tasks run in.
+//! The queue manager: one loop that evaluates queues and starts tasks, and the sessions that tasks
+//! run in.
 //!
-//! Start at [`main_loop`] for what happens when, at [`trigger_process`] for steps 10 to 68, at [`tasks`] for the
-//! seam to the sandbox, at [`handle`] for what applications and operators may do. The loop owns gates,
-//! indicators, counts and the ledger; nothing else writes them.
+//! Start at [`main_loop`] for what happens when, at [`trigger_process`] for steps 10 to 68, at
+//! [`tasks`] for the seam to the sandbox, at [`handle`] for what applications and operators may do.
+//! The loop owns gates, indicators, counts and the ledger; nothing else writes them.
 //!
 //! Refuses to do: know wasmtime, HTTP, or files other than the in-hand file.
 

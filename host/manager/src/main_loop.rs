@@ -1,8 +1,9 @@
-//! The loop: one turn takes all that has happened, asks the rule for every queue that it may concern, and says when
-//! it wants the next turn.
+//! The loop: one turn takes all that has happened, asks the rule for every queue that it may
+//! concern, and says when it wants the next turn.
 //!
-//! A turn never waits for the disk, save for a change of definitions. A test calls [`Manager::turn`] by hand with
-//! a manual clock; [`crate::queue_manager`] calls it on a thread of its own.
+//! A turn never waits for the disk, save for a change of definitions. A test calls
+//! [`Manager::turn`] by hand with a manual clock; [`crate::queue_manager`] calls it on a thread of
+//! its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
@@ -125,8 +126,8 @@ impl Manager {
                 event => self.handle(event, now),
             }
         }
-        // After the events: queues that wait for capacity which a task's end has freed stand in line before a
-        // queue that has just been served.
+        // After the events: queues that wait for capacity which a task's end has freed stand in
+        // line before a queue that has just been served.
         for queue in &changed {
             self.ready.push(queue);
         }
@@ -165,6 +166,10 @@ impl Manager {
     /// Takes the change that has gathered in a queue's cell. The caller has the queue asked.
     pub(crate) fn absorb(&mut self, cell: &Arc<QueueCell>, now: Timestamp) {
         let delta = cell.take_delta();
+        // What happened to a queue that was deleted since is nothing to another one of its name.
+        if !self.shared.is_current(cell) {
+            return;
+        }
         let Some(entry) = self.queues.get_mut(&cell.name) else {
             return;
         };
@@ -367,8 +372,9 @@ impl Manager {
         self.shared.inbox.lose_ring();
     }
 
-    /// Another manager of the same store entered (58) or left (66) its trigger process for the queue. Called by
-    /// a shared store's leased indicator when there is one; until then by tests of two managers.
+    /// Another manager of the same store entered (58) or left (66) its trigger process for the
+    /// queue. Called by a shared store's leased indicator when there is one; until then by tests of
+    /// two managers.
     pub fn set_elsewhere(&mut self, queue: &QueueName, running: bool) {
         if let Some(entry) = self.queues.get_mut(queue) {
             entry.gate.set_elsewhere(running);

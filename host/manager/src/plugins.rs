@@ -48,7 +48,8 @@ impl Manager {
         process: &ProcessName,
         now: Timestamp,
     ) -> Result<(), PluginRefusal> {
-        // Its process goes, with what an operator laid over it kept for the next drop; its queues stay.
+        // Its process goes, with what an operator laid over it kept for the next drop; its queues
+        // stay.
         let known = self.processes.get(process);
         let overlay = known.map(|entry| entry.definition.overlay.clone());
         if self.plugins.remove(&update.name).is_none() && overlay.is_none() {
@@ -231,8 +232,8 @@ impl Manager {
         Ok(())
     }
 
-    /// The plugin whose component a process definition names: the plugin of its own name, else the one whose file
-    /// it is.
+    /// The plugin whose component a process definition names: the plugin of its own name, else the
+    /// one whose file it is.
     pub(crate) fn plugin_of(&self, process: &ProcessName) -> Option<&PluginUpdate> {
         let own = self
             .plugins

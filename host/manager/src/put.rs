@@ -1,4 +1,5 @@
-//! From what a putter said to a message: defaults of the queue, bounds of the header, every fault at once.
+//! From what a putter said to a message: defaults of the queue, bounds of the header, every fault
+//! at once.
 //!
 //! Used alike by applications and by handlers; who may put where is checked before.
 
@@ -10,7 +11,7 @@ use oncue_core::unit_of_work::Put;
 
 use crate::error::ApiError;
 use crate::tasks::port::{PutOptions, PutRequest};
-use crate::tasks::session::key_for;
+use crate::tasks::puts::key_for;
 
 /// Longest correlation id, group, content type or idempotency key, in bytes.
 pub const MAX_TEXT: usize = 256;

@@ -1,8 +1,10 @@
-//! The queue manager as a whole: opened over a store, run on a thread of its own, shut down by a protocol.
+//! The queue manager as a whole: opened over a store, run on a thread of its own, shut down by a
+//! protocol.
 //!
-//! Shutdown: no new task starts and running ones end at their next unit boundary (*draining*); at the deadline what
-//! still runs is cut off, undone and uncharged (*cancelling*); then the loop ends and the store is closed. What was
-//! owed is owed again at the next start, because owed is computed.
+//! Shutdown: no new task starts and running ones end at their next unit boundary (*draining*); at
+//! the deadline what still runs is cut off, undone and uncharged (*cancelling*); then the loop ends
+//! and the store is closed. What was owed is owed again at the next start, because owed is
+//! computed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -201,8 +203,8 @@ impl QueueManager {
         self.plugin_commands.take()
     }
 
-    /// Ends it: drains for at most `deadline`, then cuts off, then closes the store. True when every task ended
-    /// by itself.
+    /// Ends it: drains for at most `deadline`, then cuts off, then closes the store. True when
+    /// every task ended by itself.
     pub async fn shutdown(mut self, deadline: Duration) -> bool {
         let shared = Arc::clone(&self.handle.shared);
         shared.enter(Phase::Draining);

@@ -1,5 +1,5 @@
-//! The start: what stood in the store becomes the loop's state, and what was in hand at an unclean end becomes
-//! suspect.
+//! The start: what stood in the store becomes the loop's state, and what was in hand at an unclean
+//! end becomes suspect.
 
 use std::sync::Arc;
 
@@ -81,8 +81,8 @@ impl Manager {
         self.write_rows(vec![row(RecordKind::Host, HOST_ROW, &host)])
     }
 
-    /// Messages that were in hand at an unclean end: each becomes a suspect, and is charged only when it was the
-    /// only suspect in hand.
+    /// Messages that were in hand at an unclean end: each becomes a suspect, and is charged only
+    /// when it was the only suspect in hand.
     pub(crate) fn suspect(&mut self, in_hand: &[(QueueName, MessageId)]) -> Result<(), ApiError> {
         let owner = self.shared.new_owner();
         let mut taken = Vec::new();
@@ -187,7 +187,8 @@ fn valid<T, E: std::fmt::Display>(name: Result<T, E>) -> Result<T, ApiError> {
     name.map_err(|error| ApiError::new(oncue_core::code::Code::StoreCorrupt, error))
 }
 
-/// The cells of all recovered queues are told apart from the sink's first change by order: attach comes last.
+/// The cells of all recovered queues are told apart from the sink's first change by order: attach
+/// comes last.
 pub(crate) fn attach(manager: &Manager) {
     let sink: Arc<dyn oncue_store::ChangeSink> = Arc::clone(&manager.shared) as _;
     manager.shared.store.attach(sink);

@@ -1,7 +1,8 @@
-//! Plugins as the manager sees them: what the plugins directory tells, and what becomes of processes and queues.
+//! Plugins as the manager sees them: what the plugins directory tells, and what becomes of
+//! processes and queues.
 //!
-//! The directory itself (files, compiling, versions) is the runtime's. Here a plugin is a name, a state, and the
-//! definitions of its manifest.
+//! The directory itself (files, compiling, versions) is the runtime's. Here a plugin is a name, a
+//! state, and the definitions of its manifest.
 
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
@@ -19,8 +20,8 @@ pub struct PluginUpdate {
     pub file: String,
     /// What can be run.
     pub state: PluginState,
-    /// What its manifest defines, or what stands for one: the process, and the queues bound to it. `None` leaves
-    /// the definitions as they are (a bad drop over a good version).
+    /// What its manifest defines, or what stands for one: the process, and the queues bound to it.
+    /// `None` leaves the definitions as they are (a bad drop over a good version).
     pub definitions: Option<PluginDefinitions>,
     /// Digests of earlier good versions, newest first, to which a rollback can go.
     pub previous: Vec<String>,
@@ -44,7 +45,8 @@ pub enum PluginState {
     Compiling,
     /// This version serves.
     Ready(ComponentVersion),
-    /// The latest drop was refused, for the reason given; the version before it serves on, if there is one.
+    /// The latest drop was refused, for the reason given; the version before it serves on, if there
+    /// is one.
     Quarantined {
         /// Why, naming the file.
         reason: String,
@@ -109,7 +111,8 @@ impl PluginState {
     }
 }
 
-/// Why the manager does not take a plugin's definitions. The directory quarantines it with this reason.
+/// Why the manager does not take a plugin's definitions. The directory quarantines it with this
+/// reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PluginRefusal(pub String);

@@ -1,5 +1,5 @@
-//! Capacity between tasks: slots lent by tasks that wait for a reply, requesters that give way to the queue they wait
-//! for, and quanta that end when another queue is held at step 52.
+//! Capacity between tasks: slots lent by tasks that wait for a reply, requesters that give way to
+//! the queue they wait for, and quanta that end when another queue is held at step 52.
 //!
 //! Neighbours: [`crate::tasks::requests`] is the task's side, core's ledger does the arithmetic.
 
@@ -34,7 +34,8 @@ impl Manager {
         self.capacity_freed();
     }
 
-    /// Slots, memory or fuel came back: tasks that go on come first, then queues that are held at 52 are asked.
+    /// Slots, memory or fuel came back: tasks that go on come first, then queues that are held at
+    /// 52 are asked.
     pub(crate) fn capacity_freed(&mut self) {
         while let Some((task, _)) = self.resuming.front() {
             if let Some(running) = self.running.get(task)
@@ -58,7 +59,8 @@ impl Manager {
         }
     }
 
-    /// A queue is held at 52 with no task in process: the youngest task that waits for a reply from it gives way.
+    /// A queue is held at 52 with no task in process: the youngest task that waits for a reply from
+    /// it gives way.
     pub(crate) fn make_way(&self, target: &QueueName) {
         if self
             .queues
@@ -79,7 +81,8 @@ impl Manager {
         }
     }
 
-    /// The host is stopping: what a task waits for will not start any more, unless it is in process already.
+    /// The host is stopping: what a task waits for will not start any more, unless it is in process
+    /// already.
     pub(crate) fn end_requests(&self) {
         let targets: std::collections::BTreeSet<_> = self.waits.values().collect();
         for target in targets {
@@ -87,7 +90,8 @@ impl Manager {
         }
     }
 
-    /// Tells running tasks whether a spent quantum ends them now; those that wait in a get are woken to look.
+    /// Tells running tasks whether a spent quantum ends them now; those that wait in a get are
+    /// woken to look.
     pub(crate) fn end_quanta(&self, sweeps: bool) {
         let starved = self.ledger.anyone_waits() || !self.resuming.is_empty();
         let before = self.shared.starved.swap(starved, Ordering::Relaxed);

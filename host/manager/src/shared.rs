@@ -1,4 +1,5 @@
-//! What the manager's loop, its tasks and its applications share: the store, the clock, and one cell per queue.
+//! What the manager's loop, its tasks and its applications share: the store, the clock, and one
+//! cell per queue.
 //!
 //! Nothing here decides. Gates, indicators, counts and the ledger belong to the loop alone
 //! ([`crate::main_loop`]); a cell only carries changes towards it.
@@ -101,8 +102,8 @@ impl QueueCell {
         u64::try_from(self.depth.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Takes the change that has gathered. The dirty bit falls first, so a change that comes meanwhile puts the
-    /// queue on the ring again.
+    /// Takes the change that has gathered. The dirty bit falls first, so a change that comes
+    /// meanwhile puts the queue on the ring again.
     pub fn take_delta(&self) -> Counts {
         self.dirty.store(false, Ordering::SeqCst);
         std::mem::take(&mut *self.delta.lock())
@@ -170,9 +171,22 @@ impl Shared {
         self.queues.write().insert(cell.name.clone(), cell);
     }
 
-    /// Removes the cell of a deleted queue.
+    /// Removes the cell of a deleted queue. Gets that wait on it learn that it is gone.
     pub fn remove_cell(&self, queue: &QueueName) {
-        self.queues.write().remove(queue);
+        let removed = self.queues.write().remove(queue);
+        if let Some(cell) = removed {
+            cell.arrivals.notify_waiters();
+        }
+    }
+
+    /// True while this is its queue's cell: a queue that was deleted and defined again has another
+    /// one.
+    #[must_use]
+    pub fn is_current(&self, cell: &Arc<QueueCell>) -> bool {
+        let queues = self.queues.read();
+        queues
+            .get(&cell.name)
+            .is_some_and(|current| Arc::ptr_eq(current, cell))
     }
 
     /// Names of all defined queues.
@@ -244,7 +258,8 @@ impl Shared {
         }
     }
 
-    /// Messages of a queue were settled by someone else than a task: what their failed units limited is over.
+    /// Messages of a queue were settled by someone else than a task: what their failed units
+    /// limited is over.
     pub fn settled(&self, queue: &QueueName, messages: impl IntoIterator<Item = Sequence>) {
         if let Some(cell) = self.cell(queue) {
             let mut limit = cell.unit_limit.lock();
@@ -254,8 +269,9 @@ impl Shared {
         }
     }
 
-    /// The lock by which a unit runs alone in a namespace: it holds it for writing from before its first read, and
-    /// other units hold it for reading while they commit. One per namespace that ever met three conflicts.
+    /// The lock by which a unit runs alone in a namespace: it holds it for writing from before its
+    /// first read, and other units hold it for reading while they commit. One per namespace that
+    /// ever met three conflicts.
     pub fn alone(&self, namespace: &str) -> Arc<tokio::sync::RwLock<()>> {
         Arc::clone(self.alone.lock().entry(namespace.to_owned()).or_default())
     }

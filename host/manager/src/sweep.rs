@@ -1,6 +1,9 @@
-//! The backstop: every queue is asked once a period, in a random order, whatever was or was not heard of it.
+//! The backstop: every queue is asked once a period, in a random order, whatever was or was not
+//! heard of it.
 
 use oncue_core::backout::{self, Case, Culprit};
+use oncue_core::message::MessageId;
+use oncue_core::names::QueueName;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{Settle, Unit};
 use oncue_store::{Browse, MessageState};
@@ -32,8 +35,30 @@ impl Manager {
         }
     }
 
+    /// Parked messages among the next [`PARKED_LOOK`] of a queue. They stand behind all others, so
+    /// each sweep goes on where the one before stopped.
+    fn some_parked(&mut self, queue: &QueueName, now: Timestamp) -> Vec<MessageId> {
+        let note = self.notes.entry(queue.clone()).or_default();
+        let browse = Browse {
+            queue: queue.clone(),
+            cursor: note.parked_from.take(),
+            max: PARKED_LOOK,
+            now,
+            ready_only: false,
+        };
+        let Ok(page) = self.shared.store.browse(&browse) else {
+            return Vec::new();
+        };
+        note.parked_from = page.next;
+        let messages = page.messages.iter();
+        messages
+            .filter(|browsed| browsed.state == MessageState::Parked)
+            .map(|browsed| browsed.message.header.id)
+            .collect()
+    }
+
     /// Moves parked messages to where they belong, if something can take them now.
-    fn retry_parked(&mut self, queue: &oncue_core::names::QueueName, now: Timestamp) {
+    fn retry_parked(&mut self, queue: &QueueName, now: Timestamp) {
         let Some(cell) = self.shared.cell(queue) else {
             return;
         };
@@ -41,31 +66,9 @@ impl Manager {
         if self.host.store_stopped || !(room.backout_queue || room.dead_letter_queue) {
             return;
         }
-        let browse = Browse {
-            queue: queue.clone(),
-            cursor: self
-                .notes
-                .entry(queue.clone())
-                .or_default()
-                .parked_from
-                .take(),
-            max: PARKED_LOOK,
-            now,
-            ready_only: false,
-        };
-        let Ok(page) = self.shared.store.browse(&browse) else {
-            return;
-        };
-        // Parked ones stand behind all others: the next sweep goes on where this one stops.
-        self.notes.entry(queue.clone()).or_default().parked_from = page.next.clone();
         let owner = self.shared.new_owner();
         let mut settles = Vec::new();
-        let parked = page
-            .messages
-            .iter()
-            .filter(|b| b.state == MessageState::Parked);
-        for browsed in parked {
-            let id = browsed.message.header.id;
+        for id in self.some_parked(queue, now) {
             let taken = self.shared.store.take_any(owner, queue, id);
             let Ok(Some(message)) = taken else { continue };
             let attributes = cell.attributes.load();

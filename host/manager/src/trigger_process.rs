@@ -1,5 +1,5 @@
-//! Steps 10 to 66 for one queue: the shell around core's [`trigger::run`]. It gives the facts, makes the session,
-//! has the task started, and writes down what must be durable.
+//! Steps 10 to 66 for one queue: the shell around core's [`trigger::run`]. It gives the facts,
+//! makes the session, has the task started, and writes down what must be durable.
 
 use std::sync::Arc;
 
@@ -174,8 +174,8 @@ impl Manager {
         self.ready.push(queue);
     }
 
-    /// Makes a change of trigger control durable. Ordered before every commit of the task that it led to, since
-    /// the store commits in order.
+    /// Makes a change of trigger control durable. Ordered before every commit of the task that it
+    /// led to, since the store commits in order.
     pub(crate) fn write_control(&mut self, queue: &QueueName) {
         let Some(entry) = self.queues.get_mut(queue) else {
             return;

@@ -27,7 +27,8 @@ pub struct RedriveFilter {
 }
 
 impl Handle {
-    /// Puts dead letters back on the queue that each came from, with attempts at zero; answers how many.
+    /// Puts dead letters back on the queue that each came from, with attempts at zero; answers how
+    /// many.
     ///
     /// # Errors
     /// `unknown-queue`, or a store that does not write. Those whose queue is gone stay.

@@ -83,11 +83,12 @@ impl Drop for OpenInput<'_> {
 }
 
 impl Handle {
-    /// Gets messages under leases; an empty list when none came in time. Dropping the future before it answers
-    /// gives taken messages back.
+    /// Gets messages under leases; an empty list when none came in time. Dropping the future before
+    /// it answers gives taken messages back.
     ///
     /// # Errors
-    /// `unknown-queue`, `get-disabled`, `wait-too-long`, a bad lease, or a store that does not write.
+    /// `unknown-queue`, `get-disabled`, `wait-too-long`, a bad lease, or a store that does not
+    /// write.
     pub async fn get(&self, request: GetRequest) -> Result<Vec<Leased>, ApiError> {
         let cell = self.cell(&request.queue)?;
         check(&request)?;
@@ -117,6 +118,9 @@ impl Handle {
             let mut stop = std::pin::pin!(self.shared.stop.notified());
             arrival.as_mut().enable();
             stop.as_mut().enable();
+            if !self.shared.is_current(cell) {
+                return Err(ApiError::unknown_queue(&cell.name));
+            }
             if let Some(taken) = self.try_take(cell, request)? {
                 return Ok(Some(taken));
             }
@@ -227,8 +231,8 @@ impl Handle {
         self.settle_lease(token, |_, _| Disposition::Remove).await
     }
 
-    /// Gives a leased message back: a failed attempt, charged, retried after `delay` milliseconds or the queue's
-    /// own retry delay, or moved to the backout queue at the threshold.
+    /// Gives a leased message back: a failed attempt, charged, retried after `delay` milliseconds
+    /// or the queue's own retry delay, or moved to the backout queue at the threshold.
     ///
     /// # Errors
     /// As [`Handle::ack`].
@@ -295,7 +299,8 @@ impl Handle {
     }
 }
 
-/// What becomes of a message that an outside consumer did not settle well; `None` gives it back as it was.
+/// What becomes of a message that an outside consumer did not settle well; `None` gives it back as
+/// it was.
 pub(crate) fn consumer_failed(
     shared: &Shared,
     queue: &QueueName,
@@ -360,8 +365,8 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// A token that cannot be guessed: 127 bits of the operating system's randomness. The lowest bit tells whether the
-/// get was selective, so that the lease is still so when it is prolonged.
+/// A token that cannot be guessed: 127 bits of the operating system's randomness. The lowest bit
+/// tells whether the get was selective, so that the lease is still so when it is prolonged.
 fn new_token(selective: bool) -> LeaseToken {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

@@ -24,12 +24,12 @@ pub const MAX_UNIT_PUTS: usize = 10_000;
 const MAX_CLEAR_PAGES: usize = 10_000;
 
 impl Handle {
-    /// Puts messages as one unit of work: all or none, durable when answered. A repeat under an idempotency key
-    /// answers with the first one's id.
+    /// Puts messages as one unit of work: all or none, durable when answered. A repeat under an
+    /// idempotency key answers with the first one's id.
     ///
     /// # Errors
-    /// `unknown-queue`, `put-disabled`, `queue-full`, `too-large`, `invalid-message` with all faults,
-    /// `duplicate-key`, or a store that does not write.
+    /// `unknown-queue`, `put-disabled`, `queue-full`, `too-large`, `invalid-message` with all
+    /// faults, `duplicate-key`, or a store that does not write.
     pub async fn put(
         &self,
         puts: Vec<PutRequest>,
@@ -37,7 +37,7 @@ impl Handle {
     ) -> Result<Vec<PutAnswer>, ApiError> {
         if puts.len() > MAX_UNIT_PUTS {
             return Err(ApiError::new(
-                Code::TooLarge,
+                Code::UnitTooLarge,
                 format!(
                     "the unit has {} puts of {MAX_UNIT_PUTS}; split it",
                     puts.len()

@@ -1,8 +1,8 @@
-//! The queue manager as an application or an operator sees it. Every door (HTTP now, others later) is a thin
-//! adapter over this.
+//! The queue manager as an application or an operator sees it. Every door (HTTP now, others later)
+//! is a thin adapter over this.
 //!
-//! Messages go straight to the store ([`messages`], [`leases`], [`dead_letters`]); definitions and questions about
-//! triggering go through the loop, which owns them.
+//! Messages go straight to the store ([`messages`], [`leases`], [`dead_letters`]); definitions and
+//! questions about triggering go through the loop, which owns them.
 
 use std::sync::Arc;
 
@@ -338,7 +338,9 @@ impl Handle {
             .ok_or_else(|| {
                 ApiError::new(
                     Code::UnknownTask,
-                    format!("task {id} is not known; records are kept within a bound of bytes"),
+                    format!(
+                        "task {id} is not known; take one that is listed, the oldest are dropped"
+                    ),
                 )
             })
     }

@@ -1,5 +1,5 @@
-//! The message style: the manager drains the queue on the handler's behalf. Get one, call, settle, commit; in
-//! batches, one savepoint around each call and one durable write for all.
+//! The message style: the manager drains the queue on the handler's behalf. Get one, call, settle,
+//! commit; in batches, one savepoint around each call and one durable write for all.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,8 +23,8 @@ enum Next {
     End,
 }
 
-/// Drains the session's queue through `handler` until it is empty or the task should end. The caller then
-/// finishes the session.
+/// Drains the session's queue through `handler` until it is empty or the task should end. The
+/// caller then finishes the session.
 pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
     // One start of `every` takes one message: its count of starts owed is the count of messages.
     let single = session.spec.queue_attributes.trigger == TriggerType::Every;
@@ -66,7 +66,8 @@ async fn one_unit<H: Handler>(session: &Arc<TaskSession>, handler: &mut H, batch
         match one_message(session, handler, index).await {
             Settled::Well(id) => good.push(id),
             Settled::Failed => {}
-            // The instance is gone and the rest of the batch has not been tried: it goes back uncharged.
+            // The instance is gone and the rest of the batch has not been tried: it goes back
+            // uncharged.
             Settled::Trapped => break,
             Settled::NotTried => {
                 ended = true;

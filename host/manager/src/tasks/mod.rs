@@ -1,7 +1,8 @@
 //! The seam to the sandbox: what a task is, and who runs it.
 //!
-//! [`TaskHost`] has two implementations: the wasmtime one in `oncue-runtime`, and the scripted one of the tests.
-//! Both drive a [`TaskSession`], which alone touches queues and state on a task's behalf.
+//! [`TaskHost`] has two implementations: the wasmtime one in `oncue-runtime`, and the scripted one
+//! of the tests. Both drive a [`TaskSession`], which alone touches queues and state on a task's
+//! behalf.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub mod drain;
 pub mod open_unit;
 pub mod port;
+pub mod puts;
 pub mod record;
 pub mod requests;
 pub mod session;
@@ -67,8 +69,8 @@ pub struct TaskSpec {
 
 /// Starts tasks. Never blocks: a task runs on the host's own workers.
 pub trait TaskHost: Send + Sync + 'static {
-    /// Step 64: initiates the task that `session` describes. The task lives until `session` is finished; a host
-    /// that drops it unfinished has lost the task, which is reported as such.
+    /// Step 64: initiates the task that `session` describes. The task lives until `session` is
+    /// finished; a host that drops it unfinished has lost the task, which is reported as such.
     ///
     /// # Errors
     /// [`StartError`] when it cannot begin; the queue is then held with that reason.
@@ -80,11 +82,11 @@ pub trait TaskHost: Send + Sync + 'static {
 #[error("{0}")]
 pub struct StartError(pub String);
 
-/// A handler as the message-style drain calls it: one message, one call. Implemented by the runtime (an instance
-/// of a component) and by scripted tests.
+/// A handler as the message-style drain calls it: one message, one call. Implemented by the runtime
+/// (an instance of a component) and by scripted tests.
 pub trait Handler: Send {
-    /// Calls the handler for one message, under all its limits, and says how that ended. After anything but
-    /// [`CallEnd::Ok`] the instance is not used again.
+    /// Calls the handler for one message, under all its limits, and says how that ended. After
+    /// anything but [`CallEnd::Ok`] the instance is not used again.
     fn call(&mut self, message: &Arc<Delivered>) -> impl Future<Output = CallReport> + Send;
 }
 
@@ -97,7 +99,8 @@ pub struct Delivered {
     pub message: Message,
     /// Attempts left before it is moved to the backout queue, this one included.
     pub attempts_left: u32,
-    /// True when this task has not had it before: a fresh message renews fuel and deadline in trigger style.
+    /// True when this task has not had it before: a fresh message renews fuel and deadline in
+    /// trigger style.
     pub fresh: bool,
 }
 

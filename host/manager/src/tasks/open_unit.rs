@@ -1,6 +1,8 @@
-//! The unit of work of one task while it is open: what was taken, put, read and written, with savepoints.
+//! The unit of work of one task while it is open: what was taken, put, read and written, with
+//! savepoints.
 //!
-//! Pure bookkeeping under the session's lock; it talks to no store. [`super::settle`] turns it into a commit.
+//! Pure bookkeeping under the session's lock; it talks to no store. [`super::settle`] turns it into
+//! a commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,8 +106,8 @@ impl OpenUnit {
         }
     }
 
-    /// Undoes puts, writes and takes since `savepoint`; answers the messages taken since, for release. Reads stay:
-    /// what was done before may rest on them.
+    /// Undoes puts, writes and takes since `savepoint`; answers the messages taken since, for
+    /// release. Reads stay: what was done before may rest on them.
     #[must_use]
     pub fn roll_back(&mut self, savepoint: &Savepoint) -> Vec<TakenMessage> {
         self.puts.truncate(savepoint.puts);
@@ -158,7 +160,8 @@ impl OpenUnit {
         }
     }
 
-    /// The unit as a commit asks for it, and the messages that have no decision: they are to be released.
+    /// The unit as a commit asks for it, and the messages that have no decision: they are to be
+    /// released.
     #[must_use]
     pub fn to_commit(&self, namespace: &str) -> (Unit, Vec<(QueueName, Sequence)>) {
         let mut settles = Vec::with_capacity(self.taken.len());

@@ -1,5 +1,5 @@
-//! What a guest may ask of the queue manager, as plain values: the host interfaces of the sandbox translate to
-//! and from these.
+//! What a guest may ask of the queue manager, as plain values: the host interfaces of the sandbox
+//! translate to and from these.
 
 use std::sync::Arc;
 
@@ -75,7 +75,8 @@ pub struct PutOptions {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a call of the guest was refused. The first five are values that the guest sees; the others end it.
+/// Why a call of the guest was refused. The first five are values that the guest sees; the others
+/// end it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
     /// The queue is full.
@@ -99,8 +100,8 @@ pub enum PortError {
     /// The unit met a state that another changed: it was undone and is run again.
     #[error("{0}")]
     Conflict(String),
-    /// What a request waits for cannot start beside this task: the guest is ended, its unit undone and tried again,
-    /// nothing is charged.
+    /// What a request waits for cannot start beside this task: the guest is ended, its unit undone
+    /// and tried again, nothing is charged.
     #[error("{0}")]
     Cancelled(String),
     /// The host is stopping: the guest is ended, nothing is charged.

@@ -1,4 +1,5 @@
-//! What a task did, as it is kept and shown: the task record, and the bounded memory of recent ones.
+//! What a task did, as it is kept and shown: the task record, and the bounded memory of recent
+//! ones.
 //!
 //! Records of failed tasks are durable too: they are written with the failure's own commit
 //! ([`super::settle`]), so they cost no sync.
@@ -84,6 +85,8 @@ pub struct Progress {
     pub conflicts: u32,
     /// The last thing that went wrong.
     pub outcome: Option<Outcome>,
+    /// The end of what the failed call wrote to its log.
+    pub log_tail: String,
     detail: Option<String>,
     backtrace: Option<String>,
     messages: Vec<MessageOutcome>,

@@ -1,8 +1,8 @@
 //! Request and reply inside a handler: put at once, outside the unit, then await the answer.
 //!
-//! The put is under the idempotency key (id of the message in hand, ordinal of the call), so a handler that is
-//! tried again meets its first request and its first answer. The answer is taken in the unit: it goes with the
-//! commit, and comes back with a backout.
+//! The put is under the idempotency key (id of the message in hand, ordinal of the call), so a
+//! handler that is tried again meets its first request and its first answer. The answer is taken in
+//! the unit: it goes with the commit, and comes back with a backout.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,15 +15,17 @@ use tokio::sync::oneshot;
 
 use super::Delivered;
 use super::port::{MAX_WAIT, PortError, PutRequest};
-use super::session::{TaskSession, takes};
+use super::puts::takes;
+use super::session::TaskSession;
 use crate::event::Event;
 use crate::shared::QueueCell;
 
-/// How long a request's key is remembered: far beyond any retry of its input, in milliseconds (7 days).
+/// How long a request's key is remembered: far beyond any retry of its input, in milliseconds (7
+/// days).
 const REQUEST_KEY_LIFE: Millis = 7 * 24 * 3_600_000;
 
-/// A slot lent to others while a request waits. Dropped before the task has it back (the call was ended), it asks
-/// for it without waiting.
+/// A slot lent to others while a request waits. Dropped before the task has it back (the call was
+/// ended), it asks for it without waiting.
 struct LentSlot<'a>(Option<&'a TaskSession>);
 
 impl<'a> LentSlot<'a> {
@@ -58,12 +60,13 @@ impl Drop for LentSlot<'_> {
 }
 
 impl TaskSession {
-    /// Puts a request at once and waits for the message that answers it on the manager's own reply queue: the one
-    /// that carries the request's correlation id, else its id. While it waits, the task gives its slot back.
+    /// Puts a request at once and waits for the message that answers it on the manager's own reply
+    /// queue: the one that carries the request's correlation id, else its id. While it waits, the
+    /// task gives its slot back.
     ///
     /// # Errors
-    /// As a put; [`PortError::Other`] when no answer came within `wait` milliseconds; [`PortError::Cancelled`] when
-    /// the handler that should answer cannot start beside this task.
+    /// As a put; [`PortError::Other`] when no answer came within `wait` milliseconds;
+    /// [`PortError::Cancelled`] when the handler that should answer cannot start beside this task.
     pub async fn request(
         &self,
         request: PutRequest,
@@ -123,7 +126,8 @@ impl TaskSession {
         }
     }
 
-    /// The put of a request: under the key of the message in hand and the call's ordinal, outside the unit.
+    /// The put of a request: under the key of the message in hand and the call's ordinal, outside
+    /// the unit.
     fn build_request(&self, cell: &QueueCell, mut request: PutRequest) -> Result<Put, PortError> {
         let attributes = cell.attributes.load_full();
         takes(cell, &attributes, request.body.len() as u64)?;

@@ -1,33 +1,29 @@
-//! A running task as its host sees it: the open unit of work, gets and puts on the guest's behalf, and the end.
+//! A running task as its host sees it: the open unit of work, gets and puts on the guest's behalf,
+//! and the end.
 //!
-//! Everything a handler does goes through here and into one unit of work, which [`super::settle`] commits or
-//! undoes. Grants are checked here: a sandbox that translates calls faithfully cannot give a guest more.
+//! Everything a handler does goes through here and into one unit of work, which [`super::settle`]
+//! commits or undoes. Grants are checked here: a sandbox that translates calls faithfully cannot
+//! give a guest more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use oncue_core::definition::QueueAttributes;
-use oncue_core::message::{DeadLetter, DeadLetterReason, Header, Message, MessageId};
+use oncue_core::message::Message;
 use oncue_core::names::QueueName;
 use oncue_core::outcome::Outcome;
 use oncue_core::time::Timestamp;
-use oncue_core::unit_of_work::{IdempotencyKey, Put};
 use oncue_store::{Browse, Page, Select, Take};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedRwLockWriteGuard};
 
 use super::open_unit::OpenUnit;
-use super::port::{GetOptions, Got, MAX_WAIT, PortError, PutRequest};
+use super::port::{GetOptions, Got, MAX_WAIT, PortError};
 use super::record::{Progress, TaskEnd};
 use super::{CallStyle, Delivered, Refusal, TaskCost, TaskSpec};
 use crate::event::Event;
-use crate::idempotency::body_digest;
 use crate::shared::{Phase, QueueCell, Shared};
-
-/// Bytes of puts that one unit may hold, beside its count (`max-puts`): they wait in memory until the commit.
-pub const MAX_UNIT_BYTES: u64 = 256 << 20;
 
 /// Messages of one browse page for a guest.
 pub const MAX_BROWSE: u32 = 100;
@@ -35,7 +31,8 @@ pub const MAX_BROWSE: u32 = 100;
 /// Different refusals kept in one task record.
 const MAX_REFUSALS: usize = 32;
 
-/// A running task. Shared between its host and the manager; the unit of work inside belongs to the one task.
+/// A running task. Shared between its host and the manager; the unit of work inside belongs to the
+/// one task.
 pub struct TaskSession {
     pub(crate) shared: Arc<Shared>,
     pub(crate) spec: TaskSpec,
@@ -140,8 +137,8 @@ impl TaskSession {
         &self.boundary
     }
 
-    /// True when no further unit should begin: the manager asked, the host is stopping, the task deadline is over,
-    /// or the quantum is spent while another queue is held for want of resources.
+    /// True when no further unit should begin: the manager asked, the host is stopping, the task
+    /// deadline is over, or the quantum is spent while another queue is held for want of resources.
     #[must_use]
     pub fn should_end(&self) -> bool {
         if self.boundary_stop.load(Ordering::SeqCst) || self.shared.phase() != Phase::Running {
@@ -175,7 +172,8 @@ impl TaskSession {
         }
     }
 
-    fn granted(
+    /// The cell of a queue that the task may use so; a refusal is recorded.
+    pub(crate) fn granted(
         &self,
         verb: &str,
         granted: bool,
@@ -194,19 +192,6 @@ impl TaskSession {
                 "queue \"{queue}\" is not defined; define it first [unknown-queue]"
             ))
         })
-    }
-
-    /// Puts need a grant, to the task's own queue too. Only the manager's own reply queue is open while a message
-    /// that wants its answer there is in hand.
-    pub(crate) fn may_put(&self, queue: &QueueName) -> Result<Arc<QueueCell>, PortError> {
-        let answers = || {
-            let unit = self.unit.lock();
-            let mut headers = unit.taken.iter().map(|t| &t.delivered.message.header);
-            *queue == QueueName::replies()
-                && headers.any(|header| header.reply_to.as_ref() == Some(queue))
-        };
-        let granted = self.spec.attributes.grants.may_put(queue) || answers();
-        self.granted("put", granted, queue)
     }
 
     fn may_browse(&self, queue: &QueueName) -> bool {
@@ -351,153 +336,6 @@ impl TaskSession {
         }
     }
 
-    /// Puts a message as part of the unit of work; answers its id. It becomes visible with the commit.
-    ///
-    /// # Errors
-    /// See [`PortError`].
-    pub fn put(&self, request: PutRequest) -> Result<MessageId, PortError> {
-        let cell = self.may_put(&request.queue)?;
-        if self.stop_requested() {
-            return Err(PortError::Stopping);
-        }
-        let mut unit = self.unit.lock();
-        let (max, size) = (self.spec.attributes.max_puts, request.body.len() as u64);
-        if unit.puts.len() >= max as usize {
-            return Err(PortError::OutputLimit(format!(
-                "the unit of work already has {max} puts of {max}; raise max-puts or commit \
-                 earlier [output-limit]"
-            )));
-        }
-        let attributes = cell.attributes.load();
-        takes(&cell, &attributes, size)?;
-        if unit.put_bytes + size > MAX_UNIT_BYTES {
-            return Err(PortError::OutputLimit(format!(
-                "the unit of work would hold {} bytes of puts of {MAX_UNIT_BYTES}; commit earlier \
-                 [output-limit]",
-                unit.put_bytes + size
-            )));
-        }
-        let own = unit
-            .puts
-            .iter()
-            .filter(|put| put.queue == cell.name)
-            .count() as u64;
-        let depth = cell.depth() + own;
-        if depth >= attributes.max_depth {
-            return Err(PortError::Full(format!(
-                "queue \"{}\" is full (depth {depth} of {}); raise max-depth or drain it \
-                 [queue-full]",
-                cell.name, attributes.max_depth
-            )));
-        }
-        let put = self.build_put(&unit, &cell, &attributes, request)?;
-        if let Some(known) = self.known_key(&unit, &put)? {
-            return Ok(known);
-        }
-        let id = put.header.id;
-        unit.put_bytes += size;
-        unit.puts.push(put);
-        Ok(id)
-    }
-
-    pub(crate) fn build_put(
-        &self,
-        unit: &OpenUnit,
-        cell: &QueueCell,
-        attributes: &QueueAttributes,
-        request: PutRequest,
-    ) -> Result<Put, PortError> {
-        let putter = format!("process/{}", self.spec.process);
-        let now = self.shared.now();
-        let id = self.shared.store.next_id();
-        let hop = unit.hop.saturating_add(1);
-        let mut put = crate::put::build(request, attributes, now, id, Some(putter))
-            .map_err(|error| PortError::Other(error.message))?;
-        put.header.hop_count = hop;
-        if hop > attributes.hop_limit {
-            put.dead_letter = Some(Box::new(self.hop_limit_record(cell, &put.header, now)));
-            put.queue = QueueName::dead_letter();
-            put.key = None;
-            put.due = None;
-        }
-        Ok(put)
-    }
-
-    fn hop_limit_record(&self, cell: &QueueCell, header: &Header, now: Timestamp) -> DeadLetter {
-        let limit = cell.attributes.load().hop_limit;
-        DeadLetter {
-            reason: DeadLetterReason::HopLimit,
-            queue: cell.name.clone(),
-            process: Some(self.spec.process.to_string()),
-            digest: Some(self.spec.component.digest.clone()),
-            attempts: 0,
-            detail: format!(
-                "hop {} of {limit}: a handler's puts came back to a handler too often",
-                header.hop_count
-            ),
-            backtrace: None,
-            log_tail: None,
-            task: Some(self.spec.id.to_string()),
-            time: now,
-        }
-    }
-
-    /// What a put's idempotency key already stands for, in this unit or in the store.
-    fn known_key(&self, unit: &OpenUnit, put: &Put) -> Result<Option<MessageId>, PortError> {
-        let Some(key) = &put.key else { return Ok(None) };
-        let same = |digest: &Option<[u8; 32]>, id: MessageId| {
-            if *digest == key.body_digest {
-                return Ok(Some(id));
-            }
-            Err(PortError::Other(format!(
-                "idempotency key \"{}\" was used in queue \"{}\" for another message; use a new \
-                 key [duplicate-key]",
-                key.key, put.queue
-            )))
-        };
-        let earlier = unit.puts.iter().find(|other| {
-            other.queue == put.queue && other.key.as_ref().is_some_and(|k| k.key == key.key)
-        });
-        if let Some(other) = earlier {
-            let digest = other.key.as_ref().and_then(|k| k.body_digest);
-            return same(&digest, other.header.id);
-        }
-        let known = self
-            .shared
-            .store
-            .key(&put.queue, &key.key, self.shared.now())
-            .map_err(|error| PortError::Other(error.to_string()))?;
-        known.map_or(Ok(None), |known| same(&known.body_digest, known.id))
-    }
-
-    /// Puts a copy of a message to another queue, properties and all; the body never enters the guest.
-    ///
-    /// # Errors
-    /// See [`PortError`].
-    pub fn forward(&self, message: &Delivered, queue: &QueueName) -> Result<MessageId, PortError> {
-        let header = &message.message.header;
-        let body = self.read_body(message, 0, header.size)?;
-        let now = self.shared.now();
-        let options = super::port::PutOptions {
-            correlation_id: header.correlation_id.clone(),
-            reply_to: header.reply_to.clone(),
-            group: header.group.clone(),
-            group_sequence: header.group_sequence,
-            priority: Some(header.priority),
-            persistent: Some(header.persistent),
-            content_type: header.content_type.clone(),
-            properties: header.properties.clone(),
-            delay: None,
-            expiry: header.expires.map(|at| at.since(now)),
-            idempotency_key: None,
-        };
-        self.put(PutRequest {
-            queue: queue.clone(),
-            body,
-            options,
-        })
-    }
-
     /// Looks at committed messages.
     ///
     /// # Errors
@@ -592,7 +430,8 @@ impl TaskSession {
 impl Drop for TaskSession {
     fn drop(&mut self) {
         if !self.finished.load(Ordering::SeqCst) {
-            // The host lost the task (a panic, a worker's end): its unit is undone and the manager is told.
+            // The host lost the task (a panic, a worker's end): its unit is undone and the manager
+            // is told.
             self.progress.lock().fail(
                 None,
                 Outcome::StartFailed,
@@ -602,39 +441,4 @@ impl Drop for TaskSession {
             self.finish(TaskCost::default());
         }
     }
-}
-
-/// Whether a queue takes a body of that size.
-pub(crate) fn takes(
-    cell: &QueueCell,
-    attributes: &QueueAttributes,
-    size: u64,
-) -> Result<(), PortError> {
-    if !attributes.put {
-        return Err(PortError::Other(format!(
-            "put is disabled for queue \"{}\"; enable it [put-disabled]",
-            cell.name
-        )));
-    }
-    if size > attributes.max_message_length {
-        return Err(PortError::TooLarge(format!(
-            "the body has {size} bytes, queue \"{}\" takes {}; raise max-message-length \
-             [too-large]",
-            cell.name, attributes.max_message_length
-        )));
-    }
-    Ok(())
-}
-
-/// An idempotency key for a put, from what the putter gave.
-pub(crate) fn key_for(request: &PutRequest, window: u64, now: Timestamp) -> Option<IdempotencyKey> {
-    request
-        .options
-        .idempotency_key
-        .as_ref()
-        .map(|key| IdempotencyKey {
-            key: key.clone(),
-            body_digest: Some(body_digest(request)),
-            until: now.after(window),
-        })
 }

@@ -1,4 +1,5 @@
-//! How an open unit of work ends: committed in one durable write, or undone with the blame where it belongs.
+//! How an open unit of work ends: committed in one durable write, or undone with the blame where it
+//! belongs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,8 +20,9 @@ use super::{CallReport, Delivered};
 const CONFLICTS_BEFORE_ALONE: u32 = 3;
 
 impl TaskSession {
-    /// Commits the open unit: one durable write. Undecided messages go back uncharged. On success the session has
-    /// a new, empty unit; on an error the old one is still open, and the caller undoes it.
+    /// Commits the open unit: one durable write. Undecided messages go back uncharged. On success
+    /// the session has a new, empty unit; on an error the old one is still open, and the caller
+    /// undoes it.
     ///
     /// # Errors
     /// As the store's commit.
@@ -58,8 +60,8 @@ impl TaskSession {
         Ok(())
     }
 
-    /// After three state conflicts in a row the next unit runs alone: no other unit of its namespace that uses
-    /// state commits before this one has ended.
+    /// After three state conflicts in a row the next unit runs alone: no other unit of its
+    /// namespace that uses state commits before this one has ended.
     pub(crate) async fn run_alone_after(&self, conflicts: u32) {
         if conflicts >= CONFLICTS_BEFORE_ALONE && self.alone.lock().is_none() {
             let guard = self.shared.alone(self.namespace()).write_owned().await;
@@ -92,7 +94,8 @@ impl TaskSession {
         })
     }
 
-    /// What becomes of messages of one queue that failed together: each member's new place, `None` for a release.
+    /// What becomes of messages of one queue that failed together: each member's new place, `None`
+    /// for a release.
     pub(crate) fn after_failure(
         &self,
         members: &[Arc<Delivered>],
@@ -162,8 +165,8 @@ impl TaskSession {
             .fail(id, outcome(end), detail(end), backtrace(end));
     }
 
-    /// Undoes the open unit after a failure, with blame: one message is charged; of several none is, and they are
-    /// tried one by one from now on. A `depth` start's unit is charged as a whole.
+    /// Undoes the open unit after a failure, with blame: one message is charged; of several none
+    /// is, and they are tried one by one from now on. A `depth` start's unit is charged as a whole.
     pub(crate) async fn undo_unit(&self, report: &CallReport) {
         let taken: Vec<Arc<Delivered>> = {
             let mut unit = self.unit.lock();

@@ -1,7 +1,8 @@
 //! Key-value state of a plugin, read and written in the unit of work.
 //!
-//! A key that was read is remembered with its revision: the commit applies only if all still hold. Buckets share
-//! one namespace per plugin and are told apart by a separator that no bucket name may contain.
+//! A key that was read is remembered with its revision: the commit applies only if all still hold.
+//! Buckets share one namespace per plugin and are told apart by a separator that no bucket name may
+//! contain.
 
 use bytes::Bytes;
 
@@ -103,8 +104,8 @@ impl TaskSession {
         Ok(self.state_get(bucket, key)?.is_some())
     }
 
-    /// Adds to a decimal number and answers the sum; an absent key counts as 0. Read, add and write are one step,
-    /// since the unit's commit rests on the revision read.
+    /// Adds to a decimal number and answers the sum; an absent key counts as 0. Read, add and write
+    /// are one step, since the unit's commit rests on the revision read.
     ///
     /// # Errors
     /// A bad key, or a value that is not a decimal 64-bit number.
@@ -128,7 +129,8 @@ impl TaskSession {
         Ok(after)
     }
 
-    /// A page of the keys of a bucket, in order, with this unit's own writes; and where the next page starts.
+    /// A page of the keys of a bucket, in order, with this unit's own writes; and where the next
+    /// page starts.
     ///
     /// # Errors
     /// A failed read.

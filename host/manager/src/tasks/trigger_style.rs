@@ -1,4 +1,5 @@
-//! The trigger style: the handler works the queue itself. Its unit of work ends when it says so, or with its call.
+//! The trigger style: the handler works the queue itself. Its unit of work ends when it says so, or
+//! with its call.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +16,8 @@ impl TaskSession {
     /// The handler commits its unit of work and begins another.
     ///
     /// # Errors
-    /// [`PortError::Conflict`] when a state key changed meanwhile: the unit is undone, uncharged. Another error
-    /// when the store does not write; then too the unit is undone.
+    /// [`PortError::Conflict`] when a state key changed meanwhile: the unit is undone, uncharged.
+    /// Another error when the store does not write; then too the unit is undone.
     pub async fn commit(&self) -> Result<(), PortError> {
         self.unit.lock().settle_rest(&Disposition::Remove);
         let ids: Vec<_> = self
@@ -64,8 +65,8 @@ impl TaskSession {
     }
 }
 
-/// Ends the unit of work of a trigger-style call: committed when it returned ok, else undone. The caller then
-/// finishes the session.
+/// Ends the unit of work of a trigger-style call: committed when it returned ok, else undone. The
+/// caller then finishes the session.
 pub async fn end(session: &Arc<TaskSession>, report: CallReport) {
     session.first_get_answered();
     session.fuel.fetch_add(report.fuel, Ordering::Relaxed);

@@ -64,6 +64,14 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         prop::option::weighted(0.3, 0..2_u8),
         prop::option::weighted(0.2, 1..3_000_u64),
     );
+    let put = put.prop_map(|(queue, priority, group, delay)| Happening::Put {
+        queue,
+        priority,
+        group,
+        delay,
+    });
+    let pause = (0..3_u8, queue.clone(), any::<bool>())
+        .prop_map(|(level, queue, paused)| Happening::Pause(level, queue, paused));
     let alter = prop::sample::select(vec![
         ("get", "disabled"),
         ("get", "enabled"),
@@ -76,12 +84,12 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
         ("rearm", "auto"),
     ]);
     let one = prop_oneof![
-        8 => put.prop_map(|(queue, priority, group, delay)| Happening::Put { queue, priority, group, delay }),
+        8 => put,
         6 => prop::collection::vec(0..7_u8, 1..5).prop_map(Happening::Run),
         1 => Just(Happening::Lose),
         1 => Just(Happening::RefuseStart),
         4 => (1..4_000_u64).prop_map(Happening::Advance),
-        1 => (0..3_u8, queue.clone(), any::<bool>()).prop_map(|(l, q, p)| Happening::Pause(l, q, p)),
+        1 => pause,
         1 => (queue.clone(), any::<bool>()).prop_map(|(q, on)| Happening::Trigger(q, on)),
         2 => (queue, alter).prop_map(|(q, (n, v))| Happening::Alter(q, n, v)),
         1 => (0..3_u8).prop_map(Happening::Replace),

@@ -1,0 +1,68 @@
+//! What a crowd of clients at once brought to light, each case brought down to one thread.
+
+use oncue_manager::handle::GetRequest;
+
+use crate::rig::Rig;
+use crate::trigger_types::outside_get;
+use crate::values::{name, queue_patch};
+
+/// An acknowledgement that commits in the same turn in which the queue is deleted and defined again
+/// counts for the old queue, not for the new one: else the new one would count a message less than
+/// it has, and the last one would wait for ever.
+#[test]
+fn a_queue_defined_again_starts_from_nothing() {
+    let (mut rig, faulty) = Rig::faulty();
+    rig.plugin("in", &[], &[("in", &[("trigger-control", "off")])]);
+    rig.put("in", "old");
+    let handle = rig.handle.clone();
+    let get = GetRequest {
+        wait: 0,
+        ..outside_get("in")
+    };
+    let leased = rig.ask(async move { handle.get(get).await }).unwrap();
+    assert_eq!(rig.queue("in").counts.leased, 1);
+
+    faulty.stall();
+    let handle = rig.handle.clone();
+    let mut ack = Box::pin(handle.ack(leased[0].token));
+    let mut delete = Box::pin(handle.delete_queue(name("in"), false));
+    let patch = queue_patch(&[("process", "in")]);
+    let mut define = Box::pin(handle.define_queue(name("in"), patch));
+    assert!(rig.poll(&mut ack).is_none(), "the store stalls");
+    assert!(rig.poll(&mut delete).is_none(), "the loop has not turned");
+    assert!(rig.poll(&mut define).is_none(), "the loop has not turned");
+    let manager = &mut rig.manager;
+    std::thread::scope(|scope| {
+        scope.spawn(|| manager.turn());
+        // The loop waits for its deletion, which stands behind the acknowledgement.
+        while faulty.stalled() < 2 {
+            std::thread::yield_now();
+        }
+        faulty.resume();
+    });
+    rig.ask(ack).unwrap();
+    rig.ask(delete).unwrap();
+    assert!(rig.ask(define).unwrap().1, "it was made anew");
+
+    rig.put("in", "new");
+    let queue = rig.queue("in");
+    assert_eq!((queue.depth, queue.counts.leased), (1, 0));
+    assert_eq!(rig.run_all(), ["new"]);
+}
+
+/// A get that waits on a queue that is deleted is told so, rather than waiting beside a new queue
+/// of that name.
+#[test]
+fn a_waiting_get_learns_that_its_queue_is_gone() {
+    let mut rig = Rig::new();
+    rig.define("in", &[]);
+    let handle = rig.handle.clone();
+    let mut get = Box::pin(handle.get(outside_get("in")));
+    assert!(rig.poll(&mut get).is_none(), "nothing is there");
+    rig.ask(handle.delete_queue(name("in"), false)).unwrap();
+    rig.define("in", &[]);
+    rig.put("in", "new");
+    let answer = rig.poll(&mut get).expect("it waits no longer");
+    let error = answer.expect_err("the queue is gone");
+    assert!(error.message.ends_with("[unknown-queue]"), "{error}");
+}
