@@ -1,8 +1,8 @@
 //! The world `trigger-handler`, bound for Rust once for all samples of that style.
 //!
 //! A plugin of your own needs no such crate: put the `generate!` below, without its last two
-//! lines and with the path of your copy of `wit/`, in your `lib.rs`. This adds nothing to the world but defaults and `?`.
-//! Its twin for the other style is `../message`.
+//! lines and with the path of your copy of `wit/`, in your `lib.rs`. This adds nothing to
+//! the world but defaults and `?`. Its twin for the other style is `../message`.
 
 wit_bindgen::generate!({
     path: "../../../wit",
