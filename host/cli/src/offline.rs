@@ -9,6 +9,7 @@ use oncue_runtime::plugin::{self, Capacity, CheckReport, CompileCommand, Compile
 use oncue_runtime::{Sandbox, SandboxConfig};
 use serde_json::json;
 
+use crate::commands::plugin::NEXT_FAULT;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::render::Screen;
@@ -125,7 +126,8 @@ fn print_report(screen: &Screen, report: &CheckReport) -> Result<(), Failure> {
     } else {
         screen.headline(&format!("BAD   {name}"))?;
     }
-    for fault in &report.faults {
+    let faults = report.faults.iter();
+    for fault in faults.flat_map(|faults| faults.split(NEXT_FAULT)) {
         screen.text(&format!("      {fault}"))?;
     }
     for warning in &report.warnings {

@@ -272,8 +272,16 @@ fn header(text: &str) -> Result<(String, String), String> {
     let split = text.find(['=', ':']).map(|at| text.split_at(at));
     match split {
         Some((name, value)) if !name.trim().is_empty() => {
-            let value = value[1..].trim_start();
-            Ok((name.trim().to_ascii_lowercase(), value.to_owned()))
+            let name = name.trim().to_ascii_lowercase();
+            let known = ["content-type", "idempotency-key"].contains(&name.as_str());
+            // A host passes over any other header, and the field would be lost without a word.
+            if !known && !name.starts_with("oncue-") && !name.starts_with("ce-") {
+                return Err(format!(
+                    "\"{name}\" is no field of a message; use content-type, idempotency-key, \
+                     oncue-... or ce-..."
+                ));
+            }
+            Ok((name, value[1..].trim_start().to_owned()))
         }
         _ => Err("write NAME=VALUE".to_owned()),
     }

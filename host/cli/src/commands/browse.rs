@@ -7,11 +7,14 @@ use crate::args::messages::BrowseArgs;
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table, Tone};
-use crate::render::text::cut_line;
+use crate::render::text::{cut_line, last_words};
 use crate::render::values::{at, cell, items, plain};
 
 /// Longest text of a putter in a column, in characters.
 const TEXT_LENGTH: usize = 40;
+
+/// Longest detail of a dead letter, in characters.
+const DETAIL_LENGTH: usize = 60;
 
 /// Shows one page of messages.
 pub(super) fn run(context: &Context, args: &BrowseArgs) -> Result<(), Failure> {
@@ -24,10 +27,12 @@ pub(super) fn run(context: &Context, args: &BrowseArgs) -> Result<(), Failure> {
     if context.screen.is_json() {
         return context.screen.json(&page);
     }
-    context.screen.table(
-        &table(&page),
-        &format!("queue \"{name}\" has no such message"),
-    )?;
+    let none = match (&args.cursor, args.ready) {
+        (Some(_), _) => format!("queue \"{name}\" has no more messages"),
+        (None, true) => format!("queue \"{name}\" has no message that is ready"),
+        (None, false) => format!("queue \"{name}\" is empty"),
+    };
+    context.screen.table(&table(&page), &none)?;
     if let Some(next) = at(&page, "next").as_str() {
         context
             .screen
@@ -62,7 +67,7 @@ fn table(page: &Value) -> Table {
         row.extend(correlations.then(|| cut("correlation-id")));
         row.extend(dead.then(|| reason(message)));
         row.extend(dead.then(|| cell(message, "dead-letter.queue")));
-        row.extend(dead.then(|| cut("dead-letter.detail")));
+        row.extend(dead.then(|| detail(message)));
         table.row(row);
     }
     table
@@ -74,6 +79,12 @@ fn state(state: &Value) -> Cell {
         Some("parked") => Cell::new("parked").tone(Tone::Bad),
         other => Cell::new(other.unwrap_or_default()).tone(Tone::Warn),
     }
+}
+
+/// Why the last attempt at a dead letter failed.
+fn detail(message: &Value) -> Cell {
+    let detail = plain(at(message, "dead-letter.detail"));
+    Cell::new(cut_line(last_words(&detail), DETAIL_LENGTH))
 }
 
 /// The reason of a dead letter, with the last attempt's outcome.

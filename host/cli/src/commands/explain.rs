@@ -92,7 +92,7 @@ mod tests {
     fn explanation() -> Value {
         json!({
             "queue": "orders", "verdict": "hold", "reason": "paused",
-            "sentence": "queue \"orders\" holds: the host is paused",
+            "sentence": "queue \"orders\" is held: the host is paused",
             "conditions": [
                 { "name": "messages count", "holds": true, "decides": false,
                   "value": "12", "source": "queue" },

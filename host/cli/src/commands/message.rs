@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Context, done};
+use super::task::section;
+use super::{Context, done, messages};
 use crate::args::messages::{
     MessageArgs, MessageCommand, RedriveArgs, RemoveMessageArgs, ShowMessageArgs,
 };
@@ -11,6 +12,15 @@ use crate::exit::{Exit, Failure};
 use crate::render::Screen;
 use crate::render::text::{BodyText, from_base64};
 use crate::render::values::{at, fields, plain};
+
+/// What a dead letter keeps of the log.
+const LOG_TAIL: &str = "dead-letter.log-tail";
+
+/// Where in the handler the last attempt at a dead letter ended.
+const BACKTRACE: &str = "dead-letter.backtrace";
+
+/// Fields of several lines: shown below the others.
+const APART: &[&str] = &["body", "body-base64", LOG_TAIL, BACKTRACE];
 
 /// Runs a command about one message.
 pub(super) fn run(context: &Context, command: &MessageCommand) -> Result<(), Failure> {
@@ -37,10 +47,12 @@ fn show(context: &Context, args: &ShowMessageArgs) -> Result<(), Failure> {
     if context.screen.is_json() {
         return context.screen.json(&message);
     }
-    context
-        .screen
-        .table(&fields(&message, &["body", "body-base64"]), "")?;
+    context.screen.table(&fields(&message, APART), "")?;
+    let text = |path: &str| plain(at(&message, path));
+    section(context, "log of the last attempt:", &text(LOG_TAIL))?;
+    section(context, "backtrace of the last attempt:", &text(BACKTRACE))?;
     context.screen.line("")?;
+    context.screen.headline("body:")?;
     print_body(&context.screen, &id, &body_of(&message)?)
 }
 
@@ -118,11 +130,11 @@ pub(super) fn redrive(context: &Context, args: &RedriveArgs) -> Result<(), Failu
         .screen
         .progress(|| format!("redriving queue \"{name}\" ..."));
     let answer = context.client.ask(request)?;
-    let count = plain(at(&answer, "redriven"));
+    let count = messages(at(&answer, "redriven"));
     done(
         context,
         &answer,
-        &format!("queue \"{name}\": {count} messages went back"),
+        &format!("queue \"{name}\": {count} went back"),
     )
 }
 

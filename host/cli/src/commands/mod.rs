@@ -10,7 +10,7 @@ mod explain;
 mod get;
 mod lease;
 mod message;
-mod plugin;
+pub(crate) mod plugin;
 mod process;
 mod put;
 mod queue;
@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::render::Screen;
 use crate::render::table::{Cell, Table};
+use crate::render::time::format_number;
 use crate::render::values::plain;
 
 /// What a command has at hand.
@@ -36,6 +37,14 @@ pub(crate) struct Context {
     pub(crate) screen: Screen,
     /// The settings that hold.
     pub(crate) config: Config,
+}
+
+/// So many messages, in words.
+fn messages(count: &Value) -> String {
+    match count.as_u64() {
+        Some(1) => "1 message".to_owned(),
+        count => format!("{} messages", format_number(count.unwrap_or_default())),
+    }
 }
 
 /// Runs a command that talks to a host, or none of the process's own.

@@ -9,6 +9,9 @@ use crate::exit::Failure;
 use crate::render::table::{Cell, Table, Tone};
 use crate::render::values::{at, cell, items, plain};
 
+/// Between the faults of one reason.
+pub(crate) const NEXT_FAULT: &str = "; also ";
+
 /// Runs a command about plugins.
 pub(super) fn run(context: &Context, command: &PluginCommand) -> Result<(), Failure> {
     match command {
@@ -44,22 +47,43 @@ fn table(answer: &Value) -> Table {
             cell(plugin, "style"),
             cell(plugin, "queues"),
             cell(plugin, "file"),
-            cell(plugin, "reason"),
+            Cell::new(reason(plugin)),
         ]);
     }
     table
 }
 
-fn state(plugin: &Value) -> Cell {
-    let state = plain(at(plugin, "state"));
-    let serves = !at(plugin, "digest").is_null();
-    match state.as_str() {
-        "ready" => Cell::new(state).tone(Tone::Good),
-        // The version before the bad one goes on.
-        "quarantined" if serves => Cell::new("quarantined, serving on").tone(Tone::Bad),
-        "quarantined" => Cell::new(state).tone(Tone::Bad),
-        _ => Cell::new(state).tone(Tone::Warn),
+/// Why it does not serve, in a line: of several faults the first, and where the others are.
+fn reason(plugin: &Value) -> String {
+    let reason = plain(at(plugin, "reason"));
+    let name = plain(at(plugin, "name"));
+    let mut faults = reason.split(NEXT_FAULT);
+    let first = faults.next().unwrap_or_default();
+    match faults.count() {
+        0 if reason.is_empty() && at(plugin, "state") == "missing" => {
+            "its file is not there; drop it".to_owned()
+        }
+        0 => reason,
+        more => format!("{first}; {more} more: oncue plugin show {name}"),
     }
+}
+
+fn state(plugin: &Value) -> Cell {
+    let tone = match plain(at(plugin, "state")).as_str() {
+        "ready" => Tone::Good,
+        "quarantined" => Tone::Bad,
+        _ => Tone::Warn,
+    };
+    Cell::new(state_text(plugin)).tone(tone)
+}
+
+fn state_text(plugin: &Value) -> String {
+    let state = plain(at(plugin, "state"));
+    if state == "quarantined" && !at(plugin, "digest").is_null() {
+        // The version before the bad one goes on.
+        return "quarantined, serving on".to_owned();
+    }
+    state
 }
 
 fn show(context: &Context, args: &PluginArg) -> Result<(), Failure> {
@@ -69,14 +93,16 @@ fn show(context: &Context, args: &PluginArg) -> Result<(), Failure> {
     if context.screen.is_json() {
         return context.screen.json(&view);
     }
-    let reason = match at(&view, "reason").as_str() {
-        Some(reason) => format!(": {reason}"),
-        None => String::new(),
-    };
-    let (name, state) = (plain(at(&view, "name")), plain(at(&view, "state")));
+    let name = plain(at(&view, "name"));
+    let state = state_text(&view);
     context
         .screen
-        .headline(&format!("plugin \"{name}\": {state}{reason}"))?;
+        .headline(&format!("plugin \"{name}\": {state}"))?;
+    for fault in plain(at(&view, "reason")).split(NEXT_FAULT) {
+        if !fault.is_empty() {
+            context.screen.text(&format!("  {fault}"))?;
+        }
+    }
     let mut facts = Table::new(&["", ""]);
     for name in ["file", "digest", "style", "process", "queues", "previous"] {
         facts.row(vec![Cell::new(name), cell(&view, name)]);
@@ -123,5 +149,21 @@ mod tests {
             "{text}"
         );
         assert!(lines[3].contains("quarantined  "), "{text}");
+    }
+
+    #[test]
+    fn a_list_tells_the_first_fault() {
+        let check = |state: &str, text: Option<&str>, told: &str| {
+            let plugin = json!({ "name": "a", "state": state, "reason": text });
+            assert_eq!(reason(&plugin), told);
+        };
+        check("ready", None, "");
+        check("missing", None, "its file is not there; drop it");
+        check("quarantined", Some("bad [x]"), "bad [x]");
+        check(
+            "quarantined",
+            Some("one; also two; also three [x]"),
+            "one; 2 more: oncue plugin show a",
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Context, attributes, done};
+use super::{Context, attributes, done, messages};
 use crate::args::definitions::{
     AlterQueueArgs, ClearQueueArgs, DefineQueueArgs, DeleteQueueArgs, QueueArg, QueueCommand,
 };
@@ -89,7 +89,7 @@ fn show(context: &Context, args: &QueueArg) -> Result<(), Failure> {
 fn headline(view: &Value) -> String {
     let name = plain(at(view, "name"));
     match at(view, "reason-text").as_str() {
-        Some(reason) => format!("queue \"{name}\" holds: {reason}"),
+        Some(reason) => format!("queue \"{name}\" is held: {reason}"),
         None => format!("queue \"{name}\": {}", plain(at(view, "verdict"))),
     }
 }
@@ -185,11 +185,11 @@ fn clear(context: &Context, args: &ClearQueueArgs) -> Result<(), Failure> {
     let answer = context
         .client
         .ask(Request::post(&["queues", name, "clear"]))?;
-    let count = plain(at(&answer, "cleared"));
+    let count = messages(at(&answer, "cleared"));
     done(
         context,
         &answer,
-        &format!("queue \"{name}\": {count} messages removed"),
+        &format!("queue \"{name}\": {count} removed"),
     )
 }
 
@@ -228,7 +228,7 @@ mod tests {
         assert!(!text.contains("leased"), "{text}");
         assert_eq!(
             headline(&view()),
-            "queue \"orders\" holds: 1 of 1 tasks run"
+            "queue \"orders\" is held: 1 of 1 tasks run"
         );
     }
 }

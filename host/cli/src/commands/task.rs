@@ -7,7 +7,7 @@ use crate::args::operations::{TaskCommand, TasksArgs};
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table, Tone};
-use crate::render::text::cut_line;
+use crate::render::text::{cut_line, last_words};
 use crate::render::time::{format_bytes, format_duration, format_number, format_timestamp};
 use crate::render::values::{at, cell, items, plain};
 
@@ -26,9 +26,13 @@ pub(super) fn list(context: &Context, args: &TasksArgs) -> Result<(), Failure> {
     if context.screen.is_json() {
         return context.screen.json(&answer);
     }
-    context
-        .screen
-        .table(&table(&answer), "no such task is recorded")
+    let filtered = args.queue.is_some() || args.outcome.is_some() || args.before.is_some();
+    let none = if filtered || args.failed {
+        "no such task is recorded"
+    } else {
+        "no task has run yet"
+    };
+    context.screen.table(&table(&answer), none)
 }
 
 fn table(answer: &Value) -> Table {
@@ -36,6 +40,7 @@ fn table(answer: &Value) -> Table {
         ">TASK", "QUEUE", "OUTCOME", ">OK", ">FAILED", "STARTED", ">TOOK", ">LATENCY", "DETAIL",
     ]);
     for task in items(answer) {
+        let detail = plain(at(task, "detail"));
         table.row(vec![
             Cell::new(plain(at(task, "id"))),
             cell(task, "queue"),
@@ -45,7 +50,7 @@ fn table(answer: &Value) -> Table {
             cell(task, "started"),
             Cell::new(duration(task)),
             cell(task, "start-latency"),
-            Cell::new(cut_line(&plain(at(task, "detail")), DETAIL_LENGTH)),
+            Cell::new(cut_line(last_words(&detail), DETAIL_LENGTH)),
         ]);
     }
     table
@@ -95,13 +100,14 @@ pub(super) fn run(context: &Context, command: &TaskCommand) -> Result<(), Failur
     section(context, "backtrace:", &plain(at(&task, "backtrace")))
 }
 
-fn section(context: &Context, title: &str, text: &str) -> Result<(), Failure> {
+/// Text of several lines under a title of its own; nothing if there is none.
+pub(super) fn section(context: &Context, title: &str, text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
     }
     context.screen.line("")?;
     context.screen.headline(title)?;
-    context.screen.text(text)
+    context.screen.text(text.trim_start_matches('\n'))
 }
 
 fn headline(task: &Value) -> String {
@@ -121,6 +127,10 @@ fn facts(task: &Value) -> Table {
         }
     };
     let number = |path: &str| at(task, path).as_u64();
+    // A task that ran has used memory. Of one that failed before a restart only the failure was
+    // kept: what is not known of it is left out.
+    let is_whole = number("cost.peak-memory") != Some(0);
+    let measured = |path: &str| number(path).filter(|_| is_whole);
     fact("queue", plain(at(task, "queue")));
     fact("process", plain(at(task, "process")));
     let plugin = plain(at(task, "plugin"));
@@ -140,7 +150,7 @@ fn facts(task: &Value) -> Table {
     fact("took", duration(task));
     fact(
         "start latency",
-        number("start-latency")
+        measured("start-latency")
             .map(format_duration)
             .unwrap_or_default(),
     );
@@ -158,18 +168,19 @@ fn facts(task: &Value) -> Table {
     );
     fact(
         "peak memory",
-        number("cost.peak-memory")
+        measured("cost.peak-memory")
             .map(format_bytes)
             .unwrap_or_default(),
     );
-    let micros = number("cost.guest-micros");
+    let micros = measured("cost.guest-micros");
     fact("guest time", micros.map(format_micros).unwrap_or_default());
     for refusal in at(task, "cost.refused").as_array().into_iter().flatten() {
-        let times = plain(at(refusal, "times"));
-        fact(
-            "refused",
-            format!("{} ({times} times)", plain(at(refusal, "what"))),
-        );
+        let times = match at(refusal, "times").as_u64() {
+            Some(1) => "once".to_owned(),
+            times => format!("{} times", times.unwrap_or_default()),
+        };
+        let what = plain(at(refusal, "what"));
+        fact("refused", format!("{what} ({times})"));
     }
     table
 }
@@ -239,5 +250,12 @@ mod tests {
             assert!(text.contains(wanted), "{text}");
         }
         assert_eq!(messages(&task()).render(None, false).lines().count(), 2);
+        let kept = json!({
+            "id": 17, "outcome": "trapped", "start-latency": 0, "steps": [],
+            "cost": { "fuel": 9, "peak-memory": 0, "guest-micros": 0 },
+        });
+        let text = facts(&kept).render(None, false);
+        assert!(text.contains("fuel") && !text.contains("latency"), "{text}");
+        assert!(!text.contains("memory") && !text.contains("time"), "{text}");
     }
 }

@@ -16,6 +16,12 @@ fn turns_direction(character: char) -> bool {
     )
 }
 
+/// Before the end of a guest's standard error in a detail.
+const LAST_WORDS: &str = "; its last words: ";
+
+/// Between the name of a thread, and where and why it panicked.
+const PANICKED: &str = " panicked at ";
+
 fn escape(text: &str, keep: &[char]) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -55,6 +61,20 @@ pub(crate) fn cut_line(text: &str, length: usize) -> String {
     let mut cut: String = escaped.chars().take(length.saturating_sub(3)).collect();
     cut.push_str("...");
     cut
+}
+
+/// What a guest said last before it trapped, if the detail of its failure tells; else all of it.
+///
+/// A list has room for the start of a detail only, and that every trap has in common; the
+/// outcome beside it says the same.
+pub(crate) fn last_words(detail: &str) -> &str {
+    let Some((_, words)) = detail.split_once(LAST_WORDS) else {
+        return detail;
+    };
+    match words.split_once(PANICKED) {
+        Some((thread, said)) if thread.starts_with("thread ") => said,
+        _ => words,
+    }
 }
 
 /// A body as it is printed: text as text, anything else in base64.
@@ -113,6 +133,20 @@ mod tests {
         assert_eq!(cut_line("abcdefgh", 8), "abcdefgh");
         assert_eq!(cut_line("abcdefghi", 8), "abcde...");
         assert_eq!(cut_line("äöüäöüäöü", 8), "äöüäö...");
+    }
+
+    #[test]
+    fn a_detail_gives_its_last_words() {
+        let check = |detail: &str, words: &str| assert_eq!(last_words(detail), words);
+        check("amount -5 is below 0", "amount -5 is below 0");
+        check(
+            "panicked or aborted; its last words: thread 'main' (1) panicked at src/lib.rs:1:2: no",
+            "src/lib.rs:1:2: no",
+        );
+        check(
+            "exited; its last words: nothing panicked at all",
+            "nothing panicked at all",
+        );
     }
 
     #[test]
