@@ -18,6 +18,9 @@ const START_TIME: Duration = Duration::from_secs(60);
 /// How long it may take to end: its own deadline and a little more.
 const STOP_TIME: Duration = Duration::from_secs(45);
 
+/// How long a host may take to end by itself after a signal that may have reached it too.
+const SIGNALLED_TIME: Duration = Duration::from_secs(2);
+
 /// How often a child is looked at that should end.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -126,6 +129,19 @@ impl HostProcess {
     /// # Errors
     /// It did not end cleanly.
     pub(super) fn stop(mut self) -> Result<(), Failure> {
+        self.end()
+    }
+
+    /// After a signal that ended the demo: from a terminal it went to the host as well, which ends
+    /// by itself then, and would take another signal as the demand to end at once.
+    ///
+    /// # Errors
+    /// It did not end cleanly.
+    pub(super) fn stop_signalled(mut self) -> Result<(), Failure> {
+        let begun = Instant::now();
+        while begun.elapsed() < SIGNALLED_TIME && !self.has_ended() {
+            std::thread::sleep(LOOK);
+        }
         self.end()
     }
 

@@ -80,10 +80,13 @@ pub(crate) fn run(
     demo.drain()?;
     let took = begun.elapsed();
     let agrees = demo.report(took, args.once)?;
-    if !args.once {
+    if args.once {
+        demo.host.stop()?;
+    } else {
         demo.serve_on()?;
+        demo.step("end", "stopping the host")?;
+        demo.host.stop_signalled()?;
     }
-    demo.host.stop()?;
     if agrees {
         return Ok(());
     }
@@ -148,9 +151,10 @@ impl Demo {
     /// The handlers put to these queues. Nobody handles them, so that they can be counted.
     fn define_outputs(&self) -> Result<(), Failure> {
         let outputs = orders::KINDS.map(|(_, queue)| queue);
+        let attributes = json!({ "trigger": "none" });
         for queue in outputs.into_iter().chain(["totals"]) {
             self.client
-                .ask(Request::put(&["queues", queue], &json!({})))?;
+                .ask(Request::put(&["queues", queue], &attributes))?;
         }
         self.step(
             "queues",
