@@ -6,6 +6,7 @@
 mod host;
 mod hostile;
 mod main_job;
+mod plugins;
 mod samples;
 mod sandbox;
 mod wait;
