@@ -1,4 +1,5 @@
-//! The real binary as a child process on port zero, with directories of its own, and a small HTTP client to it.
+//! The real binary as a child process on port zero, with directories of its own, and a small HTTP
+//! client to it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,12 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// The same on another disk.
+    pub fn within(folder: &Path) -> Self {
+        let directory = tempfile::tempdir_in(folder).expect("a temporary directory");
         let home = Self { directory };
         std::fs::create_dir_all(home.plugins()).expect("plugins directory");
         home
@@ -39,7 +45,10 @@ impl Home {
         if let Some(manifest) = sample.manifest {
             self.copy(Path::new(manifest), &format!("{}.toml", sample.name));
         }
-        self.copy(Path::new(sample.component), &format!("{}.wasm", sample.name));
+        self.copy(
+            Path::new(sample.component),
+            &format!("{}.wasm", sample.name),
+        );
     }
 
     /// Copies a file into the plugins directory under a name, whole at once.
@@ -56,12 +65,24 @@ impl Home {
 
     /// The same with more flags and environment.
     pub fn start_with(&self, flags: &[&str], environment: &[(&str, &str)]) -> Host {
-        self.try_start(flags, environment).unwrap_or_else(|log| panic!("no start:\n{log}"))
+        self.try_start(flags, environment)
+            .unwrap_or_else(|log| panic!("no start:\n{log}"))
     }
 
     /// The command that starts the host.
     pub fn command(&self, flags: &[&str], environment: &[(&str, &str)]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_oncue"));
+        let binary = env!("CARGO_BIN_EXE_oncue");
+        if environment
+            .iter()
+            .any(|(name, _)| *name == "ONCUE_FAIL_POINT")
+        {
+            let found = Command::new("grep")
+                .args(["-aqF", "ONCUE_FAIL_POINT", binary])
+                .status();
+            let why = "the binary has no fail points: `cargo test --test e2e` builds one that has";
+            assert!(found.expect("grep runs").success(), "{why}");
+        }
+        let mut command = Command::new(binary);
         command
             .arg("serve")
             .arg("--data-dir")
@@ -79,12 +100,11 @@ impl Home {
     }
 
     /// Starts the host; its log when it ends before it serves.
-    pub fn try_start(
-        &self,
-        flags: &[&str],
-        environment: &[(&str, &str)],
-    ) -> Result<Host, String> {
-        let mut child = self.command(flags, environment).spawn().expect("the binary runs");
+    pub fn try_start(&self, flags: &[&str], environment: &[(&str, &str)]) -> Result<Host, String> {
+        let mut child = self
+            .command(flags, environment)
+            .spawn()
+            .expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));
         let stderr = child.stderr.take().expect("stderr is piped");
         let sink = Arc::clone(&log);
@@ -98,9 +118,12 @@ impl Home {
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("stdout is read");
-        let Some(url) = line.split_whitespace().find(|word| word.starts_with("http://")) else {
+        let Some(url) = line
+            .split_whitespace()
+            .find(|word| word.starts_with("http://"))
+        else {
             let status = child.wait().expect("the host ended");
-            let log = log.lock().expect("log").clone();
+            let log = whole(&log);
             return Err(format!("{status}\n{line}\n{log}"));
         };
         let url = url.trim_end_matches(['/', ',']).to_owned();
@@ -113,8 +136,19 @@ impl Home {
             .timeout_global(Some(std::time::Duration::from_secs(120)))
             .build()
             .into();
-        Ok(Host { child, url, log, agent })
+        Ok(Host {
+            child,
+            url,
+            log,
+            agent,
+        })
     }
+}
+
+/// The log of a host that has ended: all of it, when its reader has let go of it.
+fn whole(log: &Arc<Mutex<String>>) -> String {
+    until("the end of the log", || Arc::strong_count(log) == 1);
+    log.lock().expect("log").clone()
 }
 
 /// An answer.
@@ -128,7 +162,11 @@ pub struct Answer {
 impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| {
-            panic!("{error}: {} {}", self.status, String::from_utf8_lossy(&self.body))
+            panic!(
+                "{error}: {} {}",
+                self.status,
+                String::from_utf8_lossy(&self.body)
+            )
         })
     }
 
@@ -161,8 +199,9 @@ impl Host {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Answer, ureq::Error> {
-        let mut request =
-            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -170,28 +209,43 @@ impl Host {
         let mut response = self.agent.run(request)?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let body = response.body_mut().with_config().limit(1 << 30).read_to_vec()?;
-        Ok(Answer { status, headers, body })
+        let body = response
+            .body_mut()
+            .with_config()
+            .limit(1 << 30)
+            .read_to_vec()?;
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
     }
 
     pub fn get(&self, path: &str) -> Answer {
-        self.request("GET", path, &[], &[]).expect("the host answers")
+        self.request("GET", path, &[], &[])
+            .expect("the host answers")
     }
 
     pub fn post(&self, path: &str, body: &[u8]) -> Answer {
-        self.request("POST", path, &[], body).expect("the host answers")
+        self.request("POST", path, &[], body)
+            .expect("the host answers")
     }
 
     pub fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
         let headers = [("content-type", "application/json")];
         let body = serde_json::to_vec(body).expect("JSON");
-        self.request(method, path, &headers, &body).expect("the host answers")
+        self.request(method, path, &headers, &body)
+            .expect("the host answers")
     }
 
     /// Makes a queue.
     pub fn define(&self, queue: &str, attributes: Value) {
         let answer = self.send_json("PUT", &format!("/v1/queues/{queue}"), &attributes);
-        assert!(answer.status < 300, "{}", String::from_utf8_lossy(&answer.body));
+        assert!(
+            answer.status < 300,
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
     }
 
     /// Puts a message; answers its id.
@@ -201,8 +255,14 @@ impl Host {
 
     pub fn put_with(&self, queue: &str, headers: &[(&str, &str)], body: &[u8]) -> String {
         let path = format!("/v1/queues/{queue}/messages");
-        let answer = self.request("POST", &path, headers, body).expect("the host answers");
-        assert!(matches!(answer.status, 200 | 201), "{}", String::from_utf8_lossy(&answer.body));
+        let answer = self
+            .request("POST", &path, headers, body)
+            .expect("the host answers");
+        assert!(
+            matches!(answer.status, 200 | 201),
+            "{}",
+            String::from_utf8_lossy(&answer.body)
+        );
         answer.json()["id"].as_str().expect("an id").to_owned()
     }
 
@@ -216,7 +276,10 @@ impl Host {
 
     /// The code of the reason that holds a queue.
     pub fn reason(&self, queue: &str) -> String {
-        self.queue(queue)["reason"].as_str().unwrap_or("fires").to_owned()
+        self.queue(queue)["reason"]
+            .as_str()
+            .unwrap_or("fires")
+            .to_owned()
     }
 
     /// All messages of a queue, browsed.
@@ -224,8 +287,10 @@ impl Host {
         let mut found = Vec::new();
         let mut cursor = String::new();
         for _ in 0..10_000 {
-            let page =
-                self.get(&format!("/v1/queues/{queue}/messages?{cursor}")).expect(200).json();
+            let page = self
+                .get(&format!("/v1/queues/{queue}/messages?{cursor}"))
+                .expect(200)
+                .json();
             let messages = page["messages"].as_array().expect("messages");
             found.extend(messages.iter().cloned());
             match page["next"].as_str() {
@@ -242,14 +307,18 @@ impl Host {
         ids.iter()
             .map(|message| {
                 let id = message["id"].as_str().expect("an id");
-                let answer = self.get(&format!("/v1/queues/{queue}/messages/{id}")).expect(200);
+                let answer = self
+                    .get(&format!("/v1/queues/{queue}/messages/{id}"))
+                    .expect(200);
                 String::from_utf8_lossy(&answer.body).into_owned()
             })
             .collect()
     }
 
     pub fn wait_for_depth(&self, queue: &str, depth: u64) {
-        until(&format!("depth {depth} of {queue}"), || self.depth(queue) == depth);
+        until(&format!("depth {depth} of {queue}"), || {
+            self.depth(queue) == depth
+        });
     }
 
     pub fn wait_for_plugin(&self, plugin: &str, state: &str) -> Value {
@@ -263,8 +332,11 @@ impl Host {
 
     /// Task records of a queue, newest first.
     pub fn tasks(&self, queue: &str) -> Vec<Value> {
-        let answer = self.get(&format!("/v1/tasks?queue={queue}")).expect(200).json();
-        answer.as_array().expect("a list of tasks").clone()
+        let answer = self
+            .get(&format!("/v1/tasks?queue={queue}"))
+            .expect(200)
+            .json();
+        answer.as_array().expect("a list").clone()
     }
 
     /// What the ledger has reserved: nothing, when nothing runs.
@@ -284,8 +356,14 @@ impl Host {
     pub fn resident(&self) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let text = text.unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
-        let kib = line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap_or_default();
+        let kib = line
+            .split_whitespace()
+            .nth(1)
+            .and_then(|n| n.parse::<u64>().ok());
         kib.unwrap_or(0) * 1024
     }
 
@@ -307,7 +385,34 @@ impl Host {
     /// Ends it with SIGTERM and waits for its end; answers the exit code.
     pub fn stop(mut self) -> i32 {
         self.signal("TERM");
-        self.child.wait().expect("the host ends").code().unwrap_or(-1)
+        self.child
+            .wait()
+            .expect("the host ends")
+            .code()
+            .unwrap_or(-1)
+    }
+
+    /// Stops all its threads where they are, and waits until none is in the midst of a system call.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+        let tasks = format!("/proc/{}/task", self.id());
+        // The state stands behind the name, which ends with a parenthesis.
+        let stopped = |stat: &str| {
+            stat.rsplit_once(") ")
+                .is_some_and(|(_, s)| s.starts_with('T'))
+        };
+        until("all threads to stop", || {
+            std::fs::read_dir(&tasks).expect("it runs").all(|task| {
+                let stat = task.map(|task| std::fs::read_to_string(task.path().join("stat")));
+                matches!(stat, Ok(Ok(stat)) if stopped(&stat))
+            })
+        });
+    }
+
+    /// Waits for the end that a signal has asked for; answers the exit code and the log.
+    pub fn wait(mut self) -> (i32, String) {
+        let status = self.child.wait().expect("the host ends");
+        (status.code().unwrap_or(-1), whole(&self.log))
     }
 
     /// True while the process runs.
@@ -335,5 +440,9 @@ pub fn oncue(host: &Host, arguments: &[&str]) -> (i32, String, String) {
         .output()
         .expect("the binary runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }

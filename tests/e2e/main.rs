@@ -3,11 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 #![expect(unreachable_pub, reason = "one binary: nothing is reachable from outside")]
 
+mod chance;
+mod disk;
 mod host;
 mod hostile;
+mod kills;
+mod ledger;
 mod main_job;
+mod mount;
 mod plugins;
+mod restart;
 mod samples;
 mod sandbox;
+mod shutdown;
 mod wait;
 mod work;
