@@ -30,9 +30,10 @@ fn list(context: &Context) -> Result<(), Failure> {
     if context.screen.is_json() {
         return context.screen.json(&answer);
     }
-    context
-        .screen
-        .table(&table(&answer), "no plugin is in the plugins directory")
+    context.screen.table(
+        &table(&answer),
+        "no plugin is known yet; drop one into the plugins directory",
+    )
 }
 
 fn table(answer: &Value) -> Table {
