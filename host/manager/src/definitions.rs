@@ -167,7 +167,7 @@ impl Manager {
         let entry = self
             .queues
             .get(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         let mut definition = entry.definition.clone();
         definition.alter(patch);
         self.check_queue(name, &definition)?;
@@ -185,7 +185,7 @@ impl Manager {
         let entry = self
             .queues
             .get(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         if entry.definition == definition {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl Manager {
         let entry = self
             .queues
             .get(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         if name.is_reserved() {
             return Err(reserved(name));
         }
@@ -351,7 +351,7 @@ impl Manager {
                 let entry = self
                     .queues
                     .get(name)
-                    .ok_or_else(|| ApiError::unknown_queue(name))?;
+                    .ok_or_else(|| self.shared.unknown_queue(name))?;
                 let row_of = QueueRow {
                     definition: entry.definition.clone(),
                     paused,
@@ -396,7 +396,7 @@ impl Manager {
         let entry = self
             .queues
             .get_mut(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         let before = entry.gate.control_record();
         entry.gate.set_control(on);
         if let Some(record) = entry.gate.take_control_change() {

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use oncue_core::admission::{Grant, Ledger};
 use oncue_core::fairness::Fairness;
 use oncue_core::names::{PluginName, ProcessName, QueueName};
@@ -22,7 +23,7 @@ use oncue_core::queue_table::QueueTable;
 use oncue_core::time::{Millis, Timestamp};
 use oncue_core::trigger::process::HostState;
 use oncue_core::trigger::{self, Step, TaskId};
-use oncue_core::unit_of_work::{OwnerId, Unit};
+use oncue_core::unit_of_work::{OwnerId, TaskRow, Unit};
 use oncue_store::Commit;
 
 use crate::command::Answer;
@@ -266,6 +267,11 @@ impl Manager {
         record.steps = running.record.steps;
         record.steps.push(Step::S68.number());
         record.start_latency = running.record.start_latency;
+        self.keep_record(record, outcome, now);
+    }
+
+    /// Counts and keeps a task's record, then tells of its end.
+    fn keep_record(&mut self, record: TaskRecord, outcome: Outcome, now: Timestamp) {
         *self.outcomes.entry(outcome.as_str()).or_default() += 1;
         let ended = HostEvent::TaskEnded {
             task: record.id,
@@ -281,6 +287,19 @@ impl Manager {
                 outcome = outcome.as_str(), detail = record.detail.as_deref().unwrap_or(""),
                 "a task failed"
             );
+            // The failure's own commit wrote what was known then; this adds cost, log and steps, so
+            // that they can be read after a restart. Nobody waits for it.
+            if let Ok(value) = serde_json::to_vec(&record) {
+                let row = TaskRow {
+                    id: record.id.0,
+                    value: Bytes::from(value),
+                };
+                let unit = Unit {
+                    task: Some(row),
+                    ..Unit::default()
+                };
+                self.submit(unit, None);
+            }
         }
         // Kept before it is told: whoever hears of the end may ask for the record.
         self.shared.records.add(record);

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 
 use arc_swap::ArcSwap;
 use oncue_core::backout::UnitLimit;
-use oncue_core::definition::QueueAttributes;
+use oncue_core::code::Code;
+use oncue_core::definition::{QueueAttributes, nearest};
 use oncue_core::message::{MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::Counts;
@@ -21,6 +22,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, broadcast};
 
 use crate::clock::Clock;
+use crate::error::ApiError;
 use crate::event::{Event, Inbox};
 use crate::in_hand::InHand;
 use crate::status::HostEvent;
@@ -28,6 +30,9 @@ use crate::tasks::record::Records;
 
 /// Events that a slow reader of `/v1/events` may lag behind before it skips some.
 const EVENT_BACKLOG: usize = 1024;
+
+/// Queue names that a wrong one is compared with, to say which was meant.
+const MAX_COMPARED_NAMES: usize = 10_000;
 
 /// Shared by the loop, tasks and applications.
 pub struct Shared {
@@ -187,6 +192,25 @@ impl Shared {
         queues
             .get(&cell.name)
             .is_some_and(|current| Arc::ptr_eq(current, cell))
+    }
+
+    /// The error for a queue that is not defined, with the name that was meant, if one is near.
+    #[must_use]
+    pub fn unknown_queue(&self, queue: &QueueName) -> ApiError {
+        let queues = self.queues.read();
+        let names = queues
+            .keys()
+            .take(MAX_COMPARED_NAMES)
+            .map(QueueName::as_str);
+        match nearest(queue.as_str(), names) {
+            Some(meant) => ApiError::new(
+                Code::UnknownQueue,
+                format!(
+                    "queue \"{queue}\" is not defined; did you mean \"{meant}\"? else define it first"
+                ),
+            ),
+            None => ApiError::unknown_queue(queue),
+        }
     }
 
     /// Names of all defined queues.

@@ -89,7 +89,7 @@ impl Manager {
         let entry = self
             .queues
             .get(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         Ok(self.view_of(entry, now))
     }
 
@@ -164,7 +164,7 @@ impl Manager {
         let entry = self
             .queues
             .get(name)
-            .ok_or_else(|| ApiError::unknown_queue(name))?;
+            .ok_or_else(|| self.shared.unknown_queue(name))?;
         let facts = entry.facts(&self.host, &self.processes);
         let explained = trigger::explain(&facts, now);
         let note = self.notes.get(name).cloned().unwrap_or_default();

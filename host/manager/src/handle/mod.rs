@@ -80,7 +80,7 @@ impl Handle {
     pub(crate) fn cell(&self, queue: &QueueName) -> Result<Arc<QueueCell>, ApiError> {
         self.shared
             .cell(queue)
-            .ok_or_else(|| ApiError::unknown_queue(queue))
+            .ok_or_else(|| self.shared.unknown_queue(queue))
     }
 
     /// Makes a queue, or alters one that is there; true when it was made.
