@@ -13,7 +13,8 @@ impl Figures {
     /// Prints and keeps a figure.
     pub(crate) fn add(&mut self, name: &str, value: f64, unit: &str) {
         println!("figure {name} {value:.3} {unit}");
-        self.0.insert(name.to_owned(), json!({"value": value, "unit": unit}));
+        self.0
+            .insert(name.to_owned(), json!({"value": value, "unit": unit}));
     }
 
     /// Prints and keeps how two figures of this run compare.

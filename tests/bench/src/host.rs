@@ -39,13 +39,19 @@ pub(crate) async fn start(
     let clock = Arc::new(SystemClock);
     let manager = QueueManager::start(ManagerConfig::default(), store, clock, Arc::new(tasks))?;
     let handle = manager.handle();
-    let persistence = if persistent { "persistent" } else { "non-persistent" };
+    let persistence = if persistent {
+        "persistent"
+    } else {
+        "non-persistent"
+    };
     let queue = |more: &[(&str, &str)]| -> anyhow::Result<QueuePatch> {
         let mut flags = vec![("default-persistence".to_owned(), persistence.to_owned())];
         flags.extend(more.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
         QueuePatch::parse_flags(&flags).map_err(|faults| anyhow::anyhow!("{faults:?}"))
     };
-    handle.define_queue(name("echo.out"), queue(&[("trigger", "none")])?).await?;
+    handle
+        .define_queue(name("echo.out"), queue(&[("trigger", "none")])?)
+        .await?;
     let plugin = PluginName::new("echo")?;
     let grants = [("grants.put".to_owned(), "echo.out".to_owned())];
     let process = ProcessPatch::parse_flags(&grants).map_err(|f| anyhow::anyhow!("{f:?}"))?;
@@ -85,7 +91,11 @@ pub(crate) async fn put_all(
         running.push(tokio::spawn(async move {
             for _ in 0..share {
                 let (queue, body) = (queue.clone(), body.clone());
-                let put = PutRequest { queue, body, options: PutOptions::default() };
+                let put = PutRequest {
+                    queue,
+                    body,
+                    options: PutOptions::default(),
+                };
                 handle.put(vec![put], None).await?;
             }
             anyhow::Ok(())

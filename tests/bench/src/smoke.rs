@@ -26,7 +26,9 @@ const END: Duration = Duration::from_secs(5);
 
 /// Runs it all.
 pub(crate) fn run(figures: &mut Figures) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(all(figures))
 }
 
@@ -36,12 +38,20 @@ async fn all(figures: &mut Figures) -> anyhow::Result<()> {
     let mut rounds = Rounds::default();
     for _ in 0..ROUNDS {
         let directory = tempfile::tempdir_in(".")?;
-        rounds.instantiate.push(floor::instantiate(&sandbox, &echo).await?);
+        rounds
+            .instantiate
+            .push(floor::instantiate(&sandbox, &echo).await?);
         rounds.append.push(floor::append(directory.path())?);
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::new(1, MEMORY_STORE_MAX_BYTES));
-        rounds.volatile.push(trigger(memory, &sandbox, &echo, false).await?);
-        rounds.durable.push(trigger(embedded(&directory, "t")?, &sandbox, &echo, true).await?);
-        rounds.puts.push(puts(embedded(&directory, "p")?, &sandbox, &echo).await?);
+        rounds
+            .volatile
+            .push(trigger(memory, &sandbox, &echo, false).await?);
+        rounds
+            .durable
+            .push(trigger(embedded(&directory, "t")?, &sandbox, &echo, true).await?);
+        rounds
+            .puts
+            .push(puts(embedded(&directory, "p")?, &sandbox, &echo).await?);
     }
     let instantiate = median(rounds.instantiate);
     let append = median(rounds.append);
@@ -70,7 +80,10 @@ struct Rounds {
 
 fn embedded(directory: &tempfile::TempDir, name: &str) -> anyhow::Result<Arc<dyn Store>> {
     let options = EmbeddedOptions::default();
-    Ok(Arc::new(EmbeddedStore::open(&directory.path().join(name), options)?))
+    Ok(Arc::new(EmbeddedStore::open(
+        &directory.path().join(name),
+        options,
+    )?))
 }
 
 /// Microseconds per message from the first put to the last effect: put, trigger, task, commit.
@@ -92,11 +105,7 @@ async fn trigger(
 }
 
 /// Durable puts a second into a queue that nothing serves.
-async fn puts(
-    store: Arc<dyn Store>,
-    sandbox: &Sandbox,
-    echo: &Arc<Loaded>,
-) -> anyhow::Result<f64> {
+async fn puts(store: Arc<dyn Store>, sandbox: &Sandbox, echo: &Arc<Loaded>) -> anyhow::Result<f64> {
     let manager = host::start(store, sandbox, echo, true).await?;
     let handle = manager.handle();
     let start = Instant::now();
