@@ -8,7 +8,7 @@ use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{OwnerId, Wait};
 
 use super::codec::{Address, Home, IndexRow};
-use super::layout::{QueueNo, Space};
+use super::layout::{LAST_TIME, QueueNo, Space};
 
 /// What never changes about a message, except the queue by a move.
 #[derive(Clone, Debug)]
@@ -80,7 +80,8 @@ impl Standing {
         }
     }
 
-    /// When it is to be claimed if nobody has taken it, and the index that says so.
+    /// When it is to be claimed if nobody has taken it, and the index that says so. Never later
+    /// than [`LAST_TIME`], so that it is the same here and in the index's keys.
     pub(super) fn due(&self, facts: &Facts) -> Option<(Space, (u64, u64))> {
         let (space, time) = match self.home {
             Home::Free | Home::Parked => (Space::Expiry, facts.expires?),
@@ -90,7 +91,7 @@ impl Standing {
             ),
             Home::Leased { until, .. } => (Space::Due, until),
         };
-        Some((space, (time.0, facts.sequence)))
+        Some((space, (time.0.min(LAST_TIME), facts.sequence)))
     }
 }
 

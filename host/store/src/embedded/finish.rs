@@ -156,7 +156,7 @@ impl Batch {
             .into_iter()
             .flatten()
             .min()
-            .unwrap_or((u64::MAX >> 1, 0))
+            .unwrap_or((layout::LAST_TIME, 0))
     }
 
     /// The rows as the engine takes them. To be asked once.

@@ -235,10 +235,13 @@ pub(super) fn dead_letter(sequence: u64) -> Key {
     key
 }
 
+/// The last time that a key can say, in milliseconds since the epoch: its top bit is kept free for
+/// the mark. No clock reaches it, and a later time means the same: never.
+pub(super) const LAST_TIME: u64 = u64::MAX >> 1;
+
 /// Key of due and expiry rows.
 pub(super) fn timed(time: u64, sequence: u64) -> Key {
-    // The top bit is kept free for the mark; no clock reaches it.
-    let mut key = (time & (u64::MAX >> 1)).to_be_bytes().to_vec();
+    let mut key = time.min(LAST_TIME).to_be_bytes().to_vec();
     key.extend_from_slice(&sequence.to_be_bytes());
     key
 }

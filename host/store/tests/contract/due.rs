@@ -5,7 +5,7 @@ use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{Disposition, Wait};
 use oncue_store::{DueWhat, MessageState};
 
-use crate::rig::{END, NOW, Rig, later, lease, remove, requeue};
+use crate::rig::{END, Ending, NOW, Rig, later, lease, remove, requeue};
 
 const SOON: Timestamp = Timestamp(NOW.0 + 500);
 
@@ -190,4 +190,24 @@ pub fn what_is_in_hand_does_not_expire(rig: &mut Rig) {
     assert!(rig.claim(rig.owner(), END).is_empty());
     rig.release(owner, &q, id);
     assert_eq!(rig.claim(rig.owner(), END).len(), 1);
+}
+
+pub fn a_time_past_every_clock_never_comes(rig: &mut Rig) {
+    let q = rig.define("q");
+    let far = [1 << 63, (1 << 63) + NOW.0, u64::MAX - 1, u64::MAX].map(Timestamp);
+    for time in far {
+        rig.draft(&q).expires(time).send();
+        rig.draft(&q).expires(time).volatile().send();
+        rig.draft(&q).priority(9).send();
+        rig.take_and(&q, later(Wait::Retry, time));
+    }
+    let claimed = rig.claim(rig.owner(), END);
+    assert!(claimed.is_empty(), "{claimed:?}");
+    assert_eq!((rig.counts(&q).depth(), rig.counts(&q).retrying), (12, 4));
+    rig.reopen(Ending::Close);
+    assert!(rig.claim(rig.owner(), END).is_empty());
+    for _ in 0..4 {
+        rig.take_and(&q, remove());
+    }
+    assert_eq!((rig.counts(&q).depth(), rig.counts(&q).retrying), (4, 4));
 }

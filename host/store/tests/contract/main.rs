@@ -132,7 +132,8 @@ macro_rules! contract {
                 next_due_is_exact,
                 a19_what_expired_unswept_is_not_taken_and_is_claimed,
                 waiting_and_parked_messages_expire,
-                what_is_in_hand_does_not_expire;
+                what_is_in_hand_does_not_expire,
+                a_time_past_every_clock_never_comes;
             leases:
                 an_ack_removes_the_message,
                 a_selective_lease_does_not_hold_the_queue_open,
