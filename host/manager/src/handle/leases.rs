@@ -15,6 +15,7 @@ use oncue_store::{Select, Take};
 use super::Handle;
 use super::messages::Held;
 use crate::error::ApiError;
+use crate::put::MAX_DELAY;
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::tasks::port::MAX_WAIT;
 
@@ -242,6 +243,12 @@ impl Handle {
         reason: Option<String>,
         delay: Option<Millis>,
     ) -> Result<(), ApiError> {
+        if let Some(delay) = delay.filter(|delay| *delay > MAX_DELAY) {
+            return Err(ApiError::new(
+                Code::InvalidParameter,
+                format!("delay is {delay} ms; at most {MAX_DELAY} ms (a year) is allowed"),
+            ));
+        }
         self.settle_lease(token, |queue, message| {
             let why = reason.unwrap_or_else(|| "given back by the consumer".to_owned());
             let trouble = Trouble::Nack(why);

@@ -66,3 +66,19 @@ fn a_waiting_get_learns_that_its_queue_is_gone() {
     let error = answer.expect_err("the queue is gone");
     assert!(error.message.ends_with("[unknown-queue]"), "{error}");
 }
+
+/// A message that is given back until the end of time would be lost to everybody.
+#[test]
+fn a_nack_waits_a_year_at_most() {
+    let mut rig = Rig::new();
+    rig.define("in", &[]);
+    rig.put("in", "one");
+    let handle = rig.handle.clone();
+    let leased = rig.ask(handle.get(outside_get("in"))).unwrap();
+    let nack = |delay| handle.nack(leased[0].token, None, Some(delay));
+    let year = 366 * 24 * 3_600_000;
+    let error = rig.ask(nack(year + 1)).unwrap_err();
+    assert!(error.message.contains("at most 31622400000 ms"), "{error}");
+    rig.ask(nack(year)).unwrap();
+    assert_eq!(rig.queue("in").counts.retrying, 1);
+}
