@@ -105,7 +105,7 @@ impl Disk {
 
     /// Bytes free.
     pub fn free(&self) -> u64 {
-        let found = rustix::fs::statvfs(&self.path()).expect("statvfs");
+        let found = rustix::fs::statvfs(self.path()).expect("statvfs");
         found.f_bavail.saturating_mul(found.f_frsize)
     }
 
