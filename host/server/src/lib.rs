@@ -14,6 +14,7 @@
 //! | `error` | codes to statuses |
 //! | `openapi` | the document, made from the handlers |
 //! | `listener` | connections and the stop |
+//! | `unread` | answers before the body was read |
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod listener;
 mod openapi;
 mod routes;
 mod stream;
+mod unread;
 mod wire;
 
 pub use app::ServerOptions;

@@ -1,7 +1,7 @@
 //! The routes, one file for each resource.
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Json, Router};
 use oncue_manager::handle::Handle;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::{App, ServerOptions};
 use crate::error::Problem;
-use crate::guard;
+use crate::{guard, unread};
 
 mod events;
 mod host;
@@ -70,6 +70,7 @@ fn layered(router: Router<App>, app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), guard::limit))
         .layer(CatchPanicLayer::custom(guard::panicked))
         .layer(from_fn_with_state(app.clone(), guard::answer))
+        .layer(from_fn(unread::close_if_unread))
         .with_state(app)
 }
 

@@ -198,3 +198,21 @@ async fn another_machines_reach_is_refused() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn an_answer_before_the_body_was_read_says_that_the_connection_ends() {
+    let listening = listen(ServerOptions::default()).await;
+    let closes = async |path: &str, body: &str| {
+        let head = format!("{path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n");
+        let mut stream = send(listening.address, &format!("{head}{body}")).await;
+        let mut answer = [0; 4096];
+        let length = stream.read(&mut answer).await.expect("an answer");
+        let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+        answer.contains("connection: close")
+    };
+    assert!(closes("PUT /v1/queues/no%20name", "").await);
+    assert!(closes("POST /v1/nothing", "").await);
+    assert!(!closes("POST /v1/queues/q/messages", "ab").await);
+    assert!(!closes("POST /v1/queues/unknown/messages", "ab").await);
+}
