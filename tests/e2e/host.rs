@@ -1,6 +1,5 @@
 //! The real binary as a child process on port zero, with directories of its own, and a small HTTP
 //! client to it.
-//! client to it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
