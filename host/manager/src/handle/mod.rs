@@ -109,16 +109,31 @@ impl Handle {
             .await?
     }
 
-    /// Deletes a queue; with `force` its messages too.
+    /// Deletes a queue; with `force` its messages too, unless somebody has one of them in hand.
     ///
     /// # Errors
-    /// `unknown-queue`, `reserved-name`, `queue-not-empty`.
+    /// `unknown-queue`, `reserved-name`, `queue-in-use`, `queue-not-empty`.
     pub async fn delete_queue(&self, name: QueueName, force: bool) -> Result<(), ApiError> {
-        if force {
-            self.clear(&name).await?;
+        let delete = |name| self.ask(|answer| Command::DeleteQueue(name, answer));
+        let answer = delete(name.clone()).await?;
+        let not_empty = matches!(&answer, Err(error) if error.code == Code::QueueNotEmpty);
+        if !(force && not_empty) {
+            return answer;
         }
-        self.ask(|answer| Command::DeleteQueue(name, answer))
-            .await?
+        // Only messages stand in the way. None is removed if the queue would stay all the same.
+        let counts = self.queue(name.clone()).await?.counts;
+        let in_hand = counts.in_unit + counts.leased;
+        if in_hand > 0 {
+            return Err(ApiError::new(
+                Code::QueueInUse,
+                format!(
+                    "queue \"{name}\" has {in_hand} messages in the hand of consumers; have them \
+                     settled, or wait for the end of their leases"
+                ),
+            ));
+        }
+        self.clear(&name).await?;
+        delete(name).await?
     }
 
     /// Makes a process definition, or alters one that is there; true when it was made.

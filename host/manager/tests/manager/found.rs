@@ -82,3 +82,33 @@ fn a_nack_waits_a_year_at_most() {
     rig.ask(nack(year)).unwrap();
     assert_eq!(rig.queue("in").counts.retrying, 1);
 }
+
+/// A forced deletion that is refused has removed nothing.
+#[test]
+fn a_refused_deletion_removes_no_message() {
+    let mut rig = Rig::new();
+    rig.plugin("busy", &[], &[("busy", &[])]);
+    let handle = rig.handle.clone();
+    let delete = |queue: &str| handle.delete_queue(name(queue), true);
+
+    rig.put("busy", "one");
+    rig.put("busy", "two");
+    let error = rig.ask(delete("busy")).unwrap_err();
+    assert!(error.message.ends_with("[queue-in-use]"), "{error}");
+    assert_eq!(rig.run_all(), ["one", "two"]);
+
+    rig.define("leased", &[]);
+    rig.put("leased", "one");
+    rig.put("leased", "two");
+    let leased = rig.ask(handle.get(outside_get("leased"))).unwrap();
+    let error = rig.ask(delete("leased")).unwrap_err();
+    assert!(error.message.ends_with("[queue-in-use]"), "{error}");
+    assert_eq!(rig.depth("leased"), 2);
+    rig.ask(handle.ack(leased[0].token)).unwrap();
+    rig.ask(delete("leased")).unwrap();
+
+    rig.put("oncue.dead-letter", "one");
+    let error = rig.ask(delete("oncue.dead-letter")).unwrap_err();
+    assert!(error.message.ends_with("[reserved-name]"), "{error}");
+    assert_eq!(rig.bodies("oncue.dead-letter"), ["one"]);
+}
