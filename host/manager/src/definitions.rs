@@ -39,6 +39,9 @@ pub(crate) struct ProcessRow {
     pub(crate) paused: bool,
 }
 
+/// Backout queues of backout queues that are followed to find a circle.
+const MAX_BACKOUT_CHAIN: usize = 1000;
+
 /// Name of the host's own row of flags.
 pub(crate) const HOST_ROW: &str = "host";
 
@@ -212,11 +215,34 @@ impl Manager {
     }
 
     fn check_queue(&self, name: &QueueName, definition: &QueueDefinition) -> Result<(), ApiError> {
-        let faults = definition.check_for(name);
+        let mut faults = definition.check_for(name);
+        faults.extend(self.backout_circle(name, definition));
         if faults.is_empty() {
             return Ok(());
         }
         Err(invalid(format!("queue \"{name}\" is not valid"), faults))
+    }
+
+    /// A chain of backout queues that comes back to the queue itself: its poison would go round for
+    /// ever, since moves by the manager are exempt from the hop limit.
+    pub(crate) fn backout_circle(
+        &self,
+        name: &QueueName,
+        definition: &QueueDefinition,
+    ) -> Option<Fault> {
+        let mut next = definition.resolve().backout_queue;
+        for _ in 0..MAX_BACKOUT_CHAIN {
+            let queue = next?;
+            next = self.queues.get(&queue)?.attributes.backout_queue.clone();
+            if next.as_ref() == Some(name) {
+                let message = format!(
+                    "leads back to \"{name}\" by way of \"{queue}\", so poison would go round for \
+                     ever; name another, or \"\""
+                );
+                return Some(Fault::new("backout-queue", message));
+            }
+        }
+        None
     }
 
     fn delete_queue(&mut self, name: &QueueName, now: Timestamp) -> Result<(), ApiError> {

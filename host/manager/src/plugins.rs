@@ -206,7 +206,8 @@ impl Manager {
                     .map(|entry| entry.definition.overlay.clone())
                     .unwrap_or_default(),
             };
-            let faults = definition.check_for(queue);
+            let mut faults = definition.check_for(queue);
+            faults.extend(self.backout_circle(queue, &definition));
             if !faults.is_empty() {
                 let listed: Vec<String> = faults.iter().map(ToString::to_string).collect();
                 return Err(PluginRefusal(format!(

@@ -206,7 +206,8 @@ impl Shared {
             Some(meant) => ApiError::new(
                 Code::UnknownQueue,
                 format!(
-                    "queue \"{queue}\" is not defined; did you mean \"{meant}\"? else define it first"
+                    "queue \"{queue}\" is not defined; did you mean \"{meant}\"? else \
+                     define it first"
                 ),
             ),
             None => ApiError::unknown_queue(queue),

@@ -37,7 +37,10 @@ pub(crate) async fn start(
     components.insert(DIGEST.to_owned(), Arc::clone(echo));
     let tasks = WasmTaskHost::new(sandbox.clone(), components, None)?;
     let clock = Arc::new(SystemClock);
-    let manager = QueueManager::start(ManagerConfig::default(), store, clock, Arc::new(tasks))?;
+    // The start waits for the disk, which a runtime's own thread may not.
+    let begin =
+        move || QueueManager::start(ManagerConfig::default(), store, clock, Arc::new(tasks));
+    let manager = tokio::task::spawn_blocking(begin).await??;
     let handle = manager.handle();
     let persistence = if persistent {
         "persistent"

@@ -4,10 +4,7 @@
 //! The machines are shared and noisy: compare figures of one run, as the ratios do. Numbers of a
 //! debug build say nothing; the alias builds in release.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "a program for people and scripts: figures are its output"
-)]
+#![expect(clippy::print_stdout, reason = "figures are its output")]
 
 mod figures;
 mod floor;

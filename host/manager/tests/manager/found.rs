@@ -112,3 +112,16 @@ fn a_refused_deletion_removes_no_message() {
     assert!(error.message.ends_with("[reserved-name]"), "{error}");
     assert_eq!(rig.bodies("oncue.dead-letter"), ["one"]);
 }
+
+/// Two queues that are each other's backout queue would pass poison to and fro for ever.
+#[test]
+fn a_circle_of_backout_queues_is_refused() {
+    let mut rig = Rig::new();
+    rig.define("a", &[("backout-queue", "b")]);
+    rig.define("b", &[("backout-queue", "c")]);
+    let error = rig
+        .try_define("c", &[("backout-queue", "a")])
+        .expect_err("c leads back to itself");
+    assert!(error.message.contains("leads back to \"c\""), "{error}");
+    rig.define("c", &[("backout-queue", "d")]);
+}
