@@ -1,7 +1,10 @@
 //! End-to-end tests: the real binary, real components, real files. One binary, one module a theme.
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
-#![expect(unreachable_pub, reason = "one binary: nothing is reachable from outside")]
+#![expect(
+    unreachable_pub,
+    reason = "one binary: nothing is reachable from outside"
+)]
 
 mod chance;
 mod disk;

@@ -10,7 +10,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits until `condition` holds.
 pub fn until(what: &str, condition: impl FnMut() -> bool) {
-    assert!(holds_within(BOUND, condition), "waited {BOUND:?} in vain for {what}");
+    assert!(
+        holds_within(BOUND, condition),
+        "waited {BOUND:?} in vain for {what}"
+    );
 }
 
 /// True when `condition` held within `bound`.
