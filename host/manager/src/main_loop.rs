@@ -62,6 +62,8 @@ pub(crate) struct Note {
     pub(crate) trace: Vec<u8>,
     /// The code of the reason at the last question; `None` when it fired.
     pub(crate) reason: Option<&'static str>,
+    /// When the change came for which the rule is asked next.
+    pub(crate) changed: Option<Timestamp>,
     /// When it is looked at again by itself.
     pub(crate) next_check: Option<Timestamp>,
     /// Where the last sweep stopped looking for parked messages.
@@ -175,6 +177,10 @@ impl Manager {
             return;
         };
         entry.apply(&delta, now);
+        if let Some(marked) = cell.take_marked() {
+            let note = self.notes.entry(cell.name.clone()).or_default();
+            note.changed.get_or_insert(marked);
+        }
         entry.waiting_inputs = cell.waiting_inputs.load(Ordering::SeqCst);
         let closed = Timestamp(cell.last_input_closed.load(Ordering::SeqCst));
         if closed.0 > 0 {

@@ -78,6 +78,8 @@ pub struct QueueCell {
     pub unit_limit: Mutex<UnitLimit>,
     /// State conflicts in a row of this queue's trigger-style units.
     pub conflicts: AtomicU32,
+    /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
+    marked: AtomicU64,
     depth: AtomicI64,
     delta: Mutex<Counts>,
     dirty: AtomicBool,
@@ -95,6 +97,7 @@ impl QueueCell {
             arrivals: Notify::new(),
             unit_limit: Mutex::new(UnitLimit::default()),
             conflicts: AtomicU32::new(0),
+            marked: AtomicU64::new(0),
             depth: AtomicI64::new(depth),
             delta: Mutex::new(Counts::default()),
             dirty: AtomicBool::new(false),
@@ -112,6 +115,12 @@ impl QueueCell {
     pub fn take_delta(&self) -> Counts {
         self.dirty.store(false, Ordering::SeqCst);
         std::mem::take(&mut *self.delta.lock())
+    }
+
+    /// When the change came that [`QueueCell::take_delta`] has just taken; once.
+    pub(crate) fn take_marked(&self) -> Option<Timestamp> {
+        let marked = self.marked.swap(0, Ordering::Relaxed);
+        (marked > 0).then_some(Timestamp(marked))
     }
 
     /// Units of this queue are limited to one message.
@@ -223,6 +232,7 @@ impl Shared {
     /// Puts a queue on the ready ring, once.
     pub fn mark(&self, cell: &Arc<QueueCell>) {
         if !cell.dirty.swap(true, Ordering::SeqCst) {
+            cell.marked.store(self.now().0, Ordering::Relaxed);
             self.inbox.ready(Arc::clone(cell));
         }
     }

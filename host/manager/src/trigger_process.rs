@@ -123,6 +123,9 @@ impl Manager {
         let note = self.notes.entry(queue.clone()).or_default();
         if acted {
             note.trace = steps;
+        } else {
+            // The rule did not fire for it; a start that is held still waits since it came.
+            note.changed = None;
         }
         if note.reason != reason {
             note.reason = reason;
@@ -152,7 +155,11 @@ impl Manager {
         };
         self.triggers += 1;
         record.steps = steps.to_vec();
-        record.start_latency = self.shared.now().since(now);
+        let event = self
+            .notes
+            .get_mut(queue)
+            .and_then(|note| note.changed.take());
+        record.start_latency = self.shared.now().since(event.unwrap_or(now));
         self.shared.tell(HostEvent::TaskStarted {
             task,
             queue: queue.clone(),

@@ -44,6 +44,8 @@ pub struct TaskSession {
     boundary_stop: AtomicBool,
     boundary: Notify,
     first_answered: AtomicBool,
+    /// It has looked for a message at least once.
+    tried: AtomicBool,
     /// Messages settled by this task, for the quantum.
     pub(crate) served: AtomicU32,
     /// Fuel burnt so far, for fairness.
@@ -88,6 +90,7 @@ impl TaskSession {
             boundary_stop: AtomicBool::new(false),
             boundary: Notify::new(),
             first_answered: AtomicBool::new(false),
+            tried: AtomicBool::new(false),
             served: AtomicU32::new(0),
             fuel: AtomicU64::new(0),
             alone: Mutex::new(None),
@@ -148,8 +151,11 @@ impl TaskSession {
         if ran >= self.spec.attributes.task_deadline {
             return true;
         }
-        let spent =
-            self.served.load(Ordering::Relaxed) >= QUANTUM_MESSAGES || ran >= QUANTUM_MILLIS;
+        let served = self.served.load(Ordering::Relaxed);
+        // The first look for a message is never cut off: on a busy host a task may wait longer for
+        // its worker than its quantum lasts, and would else end with nothing done, again and again.
+        let tried = self.tried.load(Ordering::Relaxed);
+        let spent = served >= QUANTUM_MESSAGES || (tried && ran >= QUANTUM_MILLIS);
         spent && self.shared.starved.load(Ordering::Relaxed)
     }
 
@@ -301,6 +307,7 @@ impl TaskSession {
         select: Select,
         max: usize,
     ) -> Result<Vec<Message>, PortError> {
+        self.tried.store(true, Ordering::Relaxed);
         let take = Take {
             queue: cell.name.clone(),
             owner,

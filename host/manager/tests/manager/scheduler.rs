@@ -56,6 +56,25 @@ fn a42_no_capacity_holds_with_the_numbers_and_starts_when_it_is_freed() {
     rig.assert_ledger_empty();
 }
 
+/// A record says how long the start waited since the event, so a wait for capacity can be seen.
+#[test]
+fn the_start_latency_counts_from_the_event() {
+    let mut rig = Rig::with(room_for(1));
+    rig.plugin("one", &[], &[("one", &[])]);
+    rig.plugin("two", &[], &[("two", &[])]);
+    rig.put("one", "1");
+    rig.put("two", "2");
+    rig.advance(700);
+    assert_eq!(rig.run(|_| CallEnd::Ok), ["1"]);
+    assert_eq!(rig.run_all(), ["2"]);
+    let records = rig.records();
+    let latency = |queue: &str| {
+        let record = records.iter().find(|record| record.queue.as_str() == queue);
+        record.map(|record| record.start_latency)
+    };
+    assert_eq!((latency("one"), latency("two")), (Some(0), Some(700)));
+}
+
 #[test]
 fn a43_many_evaluators_that_see_a_queue_at_once_make_one_start() {
     let mut rig = Rig::new();
