@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use oncue_core::admission::Demand;
 use oncue_core::code::Code;
 use oncue_core::definition::{Fault, ProcessDefinition, ProcessPatch, QueueDefinition, QueuePatch};
@@ -15,55 +14,16 @@ use oncue_core::process_table::{ComponentState, ProcessEntry};
 use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
-use serde::{Deserialize, Serialize};
 
 use crate::command::{Command, PauseTarget};
 use crate::error::ApiError;
 use crate::main_loop::Manager;
+use crate::rows::{HOST_ROW, HostRow, ProcessRow, QueueRow, TASKS_PER_START, row};
 use crate::shared::QueueCell;
 use crate::status::HostEvent;
 
-/// The durable form of a queue: its definition, and what operators did to it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct QueueRow {
-    pub(crate) definition: QueueDefinition,
-    #[serde(default)]
-    pub(crate) paused: bool,
-}
-
-/// The durable form of a process definition.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct ProcessRow {
-    pub(crate) definition: ProcessDefinition,
-    #[serde(default)]
-    pub(crate) paused: bool,
-}
-
 /// Backout queues of backout queues that are followed to find a circle.
 const MAX_BACKOUT_CHAIN: usize = 1000;
-
-/// Name of the host's own row of flags.
-pub(crate) const HOST_ROW: &str = "host";
-
-/// The durable form of the host's flags.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct HostRow {
-    #[serde(default)]
-    pub(crate) paused: bool,
-    /// Starts of this data directory, so that task ids never repeat.
-    #[serde(default)]
-    pub(crate) starts: u64,
-}
-
-/// A row to write.
-pub(crate) fn row<T: Serialize>(kind: RecordKind, name: &str, value: &T) -> RecordChange {
-    let value = serde_json::to_vec(value).expect("rows are plain data");
-    RecordChange {
-        kind,
-        name: name.to_owned(),
-        value: Some(Bytes::from(value)),
-    }
-}
 
 impl Manager {
     /// Does what is asked. An answer that nobody waits for any more is no error.
@@ -364,7 +324,7 @@ impl Manager {
     fn pause(&mut self, target: &PauseTarget, paused: bool) -> Result<(), ApiError> {
         match target {
             PauseTarget::Host => {
-                let starts = self.next_task.0 / crate::recovery::TASKS_PER_START;
+                let starts = self.next_task.0 / TASKS_PER_START;
                 let row_of = HostRow { paused, starts };
                 self.write_rows(vec![row(RecordKind::Host, HOST_ROW, &row_of)])?;
                 self.host.paused = paused;

@@ -24,6 +24,7 @@ pub mod queue_manager;
 pub mod recovery;
 pub mod reload;
 mod requesters;
+mod rows;
 pub mod shared;
 pub mod status;
 pub mod sweep;

@@ -14,13 +14,10 @@ use oncue_core::trigger::{ControlRecord, TaskId};
 use oncue_core::unit_of_work::{RecordKind, Settle, Unit};
 use oncue_store::Recovered;
 
-use crate::definitions::{HOST_ROW, HostRow, ProcessRow, QueueRow, row};
 use crate::error::ApiError;
 use crate::main_loop::Manager;
+use crate::rows::{HOST_ROW, HostRow, ProcessRow, QueueRow, TASKS_PER_START, row};
 use crate::shared::QueueCell;
-
-/// Task ids of one start of the host: the start's number times this, and on.
-pub(crate) const TASKS_PER_START: u64 = 1_000_000_000;
 
 impl Manager {
     /// Takes over what stood in the store. The caller has not attached the sink yet.
