@@ -56,9 +56,6 @@ impl Manager {
             what,
         } = due;
         let sequence = message.header.id.sequence;
-        if what == DueWhat::Expiry {
-            self.shared.settled(&queue, [sequence]);
-        }
         let free = Disposition::Requeue(message.attempts);
         let disposition = match what {
             DueWhat::Wait(_) => free,
@@ -68,6 +65,9 @@ impl Manager {
                 consumer_failed(&self.shared, &queue, &message, &trouble, None).unwrap_or(free)
             }
         };
+        if !matches!(disposition, Disposition::Requeue(_)) {
+            self.shared.settled(&queue, [sequence]);
+        }
         Settle {
             queue,
             sequence,

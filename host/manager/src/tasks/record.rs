@@ -85,6 +85,8 @@ pub struct Progress {
     pub conflicts: u32,
     /// The last thing that went wrong.
     pub outcome: Option<Outcome>,
+    /// It is not yet in a durable record.
+    pub(crate) unrecorded: bool,
     /// The end of what the failed call wrote to its log.
     pub log_tail: String,
     detail: Option<String>,
@@ -130,6 +132,7 @@ impl Progress {
             self.note(id, outcome, Some(detail.clone()));
         }
         self.outcome = Some(outcome);
+        self.unrecorded = true;
         self.detail = Some(detail);
         self.backtrace = backtrace;
     }

@@ -79,9 +79,13 @@ impl TaskSession {
         Some(lock.read_owned().await)
     }
 
-    /// The record of a task that has failed so far, to be durable with the failure's own commit.
+    /// The record of a task that has failed, to be durable with the failure's own commit and with no
+    /// later one.
     fn failure_row(&self) -> Option<TaskRow> {
-        let progress = self.progress.lock();
+        let mut progress = self.progress.lock();
+        if !std::mem::take(&mut progress.unrecorded) {
+            return None;
+        }
         progress.outcome.filter(|outcome| outcome.is_failure())?;
         let mut record = progress.record(&self.spec, self.started);
         record.ended = Some(self.shared.now());
