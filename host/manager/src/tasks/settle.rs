@@ -79,8 +79,8 @@ impl TaskSession {
         Some(lock.read_owned().await)
     }
 
-    /// The record of a task that has failed, to be durable with the failure's own commit and with no
-    /// later one.
+    /// The record of a task that has failed, to be durable with the failure's own commit and with
+    /// no later one.
     fn failure_row(&self) -> Option<TaskRow> {
         let mut progress = self.progress.lock();
         if !std::mem::take(&mut progress.unrecorded) {
