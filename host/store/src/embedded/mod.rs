@@ -104,6 +104,10 @@ impl EmbeddedStore {
             opened.rows_read,
         ));
         let opening = opened.opening;
+        let known = guard::HighWater {
+            commit: opened.progress.commit,
+            opening,
+        };
         let thread = |error| OpenError::Disk {
             path: path.to_owned(),
             error,
@@ -117,7 +121,7 @@ impl EmbeddedStore {
         shared.look_at_disk();
         let guard = std::thread::Builder::new()
             .name("oncue-disk-guard".to_owned())
-            .spawn(move || guarded.guard(opening))
+            .spawn(move || guarded.guard(known))
             .map_err(thread)?;
         let threads = Mutex::new(Some(Threads { committer, guard }));
         Ok(Self {

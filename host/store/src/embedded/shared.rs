@@ -162,8 +162,14 @@ impl Shared {
     }
 
     /// Watches the disk and keeps the high-water file, until the store closes.
-    pub(super) fn guard(&self, opening: u32) {
-        let mut written = self.durable_commit.load(Ordering::Acquire);
+    ///
+    /// `known` is what the file says when the store is opened: commits may be durable before this
+    /// thread first runs, and they are to be written like those after.
+    pub(super) fn guard(&self, known: HighWater) {
+        let HighWater {
+            commit: mut written,
+            opening,
+        } = known;
         let mut trouble = false;
         let mut inbox = self.inbox.lock();
         while !inbox.closing {

@@ -1,7 +1,7 @@
 //! Bytes that are not what was written, and files that are older than they should be.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oncue_core::names::QueueName;
 use oncue_core::unit_of_work::OwnerId;
@@ -187,7 +187,12 @@ fn a83_a_torn_last_batch_is_cut_off_when_nobody_was_answered_for_it() {
         let kept = rig.put(&q);
         rig.draft(&q).body(vec![b'x'; 9_000]).send();
         let torn = new_home();
+        let patience = Instant::now() + Duration::from_secs(60);
         while known_durable && !high_water_says(&path, 3) {
+            assert!(
+                Instant::now() < patience,
+                "commit 3 never came to the high-water file"
+            );
             std::thread::yield_now();
         }
         copy(&path, torn.path());
