@@ -1,8 +1,8 @@
 //! The oncue command: arguments, commands, rendering, exit codes.
 //!
 //! Most commands are clients of `/v1` and do nothing that a program could not do over HTTP. Only
-//! `serve` opens a store and runs plugins, and only `plugin inspect` and `plugin check` look at
-//! components by themselves. This crate decides nothing about messages or triggers.
+//! `serve` opens a store and runs plugins, and only the commands for authors (`plugin inspect`,
+//! `check`, `componentize`, `pack`) look at components by themselves. This crate decides nothing about messages or triggers.
 //!
 //! | Module | What |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | `exit` | exit codes, and the one printer of errors |
 //! | `offline` | `plugin inspect` and `plugin check` |
 //! | `serve` | the host, from its parts |
+//! | `wit` | the WIT packages inside the binary |
 //! | `demo` | the samples on a host of their own (feature `demo`) |
 
 mod args;
@@ -26,6 +27,7 @@ mod exit;
 mod offline;
 mod render;
 mod serve;
+mod wit;
 
 use std::io;
 use std::path::PathBuf;

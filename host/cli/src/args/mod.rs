@@ -5,6 +5,7 @@
 //! list of commands is [`Command`]; each group has a file.
 
 pub(crate) mod attributes;
+pub(crate) mod authors;
 pub(crate) mod definitions;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
@@ -168,6 +169,8 @@ pub(crate) enum Command {
     /// Show the settings that hold, and where each comes from
     #[command(subcommand)]
     Config(serve::ConfigCommand),
+    /// Write the WIT packages that handlers are built against
+    Wit(authors::WitArgs),
     /// Run the samples on a host of their own and show the triggers firing
     #[cfg(feature = "demo")]
     Demo(demo::DemoArgs),

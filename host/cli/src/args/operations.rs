@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use oncue_core::names::{ProcessName, QueueName};
 
+use super::authors::{ComponentizeArgs, PackArgs};
 use super::{process_name, queue_name};
 
 const EXPLAIN: &str = "\
@@ -33,6 +34,10 @@ pub(crate) enum PluginCommand {
     Rollback(PluginArg),
     /// Check components and manifests as a host would at load; no host is asked
     Check(CheckArgs),
+    /// Make a component of a core module; no host is asked
+    Componentize(ComponentizeArgs),
+    /// Embed the manifest in the component, so that the plugin is one file; no host is asked
+    Pack(PackArgs),
 }
 
 /// A plugin.

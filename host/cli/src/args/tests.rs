@@ -84,6 +84,13 @@ fn good_lines_are_accepted() {
         "plugin check a.wasm b",
         "plugin inspect a.wasm",
         "plugin rollback p",
+        "plugin componentize core.wasm",
+        "plugin componentize core.wat -O out.wasm --wit wit --world mine -o json",
+        "plugin componentize core.wasm --world message-handler",
+        "plugin pack a.wasm",
+        "plugin pack a.wasm --manifest b.toml --out c.wasm",
+        "wit",
+        "wit project/wit -o json",
         "trigger on orders",
         "pause",
         "pause --queue orders",
@@ -123,6 +130,7 @@ fn bad_lines_are_refused_with_the_reason() {
     check("pause --queue a --process b", "cannot be used with");
     check("queue define orders --no-such 1", "--no-such");
     check("explain", "required");
+    check("plugin componentize core.wasm --wit wit", "--world");
     check("frobnicate", "unrecognized subcommand");
 }
 

@@ -5,6 +5,7 @@
 //! is asked there.
 
 mod browse;
+mod component;
 mod config;
 mod explain;
 mod get;
@@ -17,6 +18,7 @@ mod queue;
 mod status;
 mod task;
 mod trigger;
+mod wit;
 
 use serde_json::Value;
 
@@ -84,6 +86,7 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Task(command) => task::run(context, command),
         Command::Status => status::run(context),
         Command::Ledger => status::ledger(context),
+        Command::Wit(args) => wit::run(context, args),
         Command::Config(command) => config::run(context, cli, command),
         Command::Serve(_) => unreachable!("the caller runs it itself"),
         #[cfg(feature = "demo")]

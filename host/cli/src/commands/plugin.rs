@@ -22,6 +22,8 @@ pub(super) fn run(context: &Context, command: &PluginCommand) -> Result<(), Fail
         PluginCommand::Check(args) => {
             crate::offline::check(&context.screen, &context.config, &args.file)
         }
+        PluginCommand::Componentize(args) => super::component::componentize(context, args),
+        PluginCommand::Pack(args) => super::component::pack(context, args),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Compiled components on disk, by the component's digest and the engine's compatibility hash.
+//! Compiled components on disk, by the component's digest and the engine's compatibility hash; and
+//! components that were made of core modules, by the module's.
 //!
 //! The sandbox loads such a file as native code without checking it, so nothing is answered here
 //! that was not verified first: beside each file lies the digest that it had when it was compiled.
@@ -18,8 +19,28 @@ use super::bounds::MAX_COMPILED_BYTES;
 use super::digest::Digest;
 use super::storage::{make_private, remove, replace, sweep};
 
-const COMPILED: &str = "cwasm";
 const CHECK: &str = "sha256";
+
+/// What was made of a dropped file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Native code.
+    Compiled,
+    /// The component that was made of a core module.
+    Adapted,
+}
+
+impl Form {
+    const ALL: [Self; 2] = [Self::Compiled, Self::Adapted];
+
+    /// How its files end.
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Compiled => "cwasm",
+            Self::Adapted => "adapted",
+        }
+    }
+}
 
 /// The folder of compiled components.
 #[derive(Debug)]
@@ -34,7 +55,7 @@ pub(crate) struct Cache {
     full: bool,
 }
 
-/// A compiled component that may be loaded.
+/// A file that was made of a dropped one and may be loaded.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     path: PathBuf,
@@ -62,25 +83,28 @@ impl Cache {
         }
     }
 
-    fn file(&self, component: &Digest) -> PathBuf {
+    fn file(&self, form: Form, dropped: &Digest) -> PathBuf {
+        let extension = form.extension();
         self.folder
-            .join(format!("{component}-{}.{COMPILED}", self.engine))
+            .join(format!("{dropped}-{}.{extension}", self.engine))
     }
 
-    fn check_file(compiled: &Path) -> PathBuf {
-        compiled.with_extension(format!("{COMPILED}.{CHECK}"))
+    fn check_file(made: &Path) -> PathBuf {
+        let mut name = made.as_os_str().to_owned();
+        name.push(format!(".{CHECK}"));
+        name.into()
     }
 
-    /// Finds a component that was compiled before, and verifies it.
-    pub(crate) fn look_up(&self, component: &Digest) -> Option<Compiled> {
-        let path = self.file(component);
+    /// Finds what was made of a file before, and verifies it.
+    pub(crate) fn look_up(&self, form: Form, dropped: &Digest) -> Option<Compiled> {
+        let path = self.file(form, dropped);
         match verify(&path) {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
                 let file = path.display();
-                warn!("the cached \"{file}\" is not used ({error}); compiled again");
-                self.discard(component);
+                warn!("the cached \"{file}\" is not used ({error}); made again");
+                self.discard(form, dropped);
                 return None;
             }
         }
@@ -94,9 +118,9 @@ impl Cache {
         })
     }
 
-    /// Removes a component's compiled form, for instance when the sandbox refuses it.
-    pub(crate) fn discard(&self, component: &Digest) {
-        let path = self.file(component);
+    /// Removes what was made of a file, for instance when the sandbox refuses it.
+    pub(crate) fn discard(&self, form: Form, dropped: &Digest) {
+        let path = self.file(form, dropped);
         for file in [Self::check_file(&path), path] {
             if let Err(error) = remove(&file) {
                 warn!("\"{}\" cannot be removed ({error})", file.display());
@@ -144,8 +168,8 @@ impl Cache {
 
     /// Takes in what the compiler wrote to a file of [`output`](Self::output). It can be loaded
     /// whether the cache keeps it or not.
-    pub(crate) fn store(&self, component: &Digest, output: NamedTempFile) -> Compiled {
-        let path = self.file(component);
+    pub(crate) fn store(&self, form: Form, dropped: &Digest, output: NamedTempFile) -> Compiled {
+        let path = self.file(form, dropped);
         if output.path().parent() != Some(self.folder.as_path()) {
             return Compiled {
                 path: output.path().to_path_buf(),
@@ -180,7 +204,7 @@ impl Cache {
             }
         }
         if let Err(error) = replace(&Self::check_file(&path), check.as_str().as_bytes(), false) {
-            warn!("\"{}\" will be compiled again ({error})", path.display());
+            warn!("\"{}\" will be made again ({error})", path.display());
         }
         self.trim(&path);
         Compiled {
@@ -197,9 +221,8 @@ impl Cache {
         let mut files: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
         for entry in entries.flatten() {
             let path = entry.path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == COMPILED)
+            let is_made = |form: &Form| path.extension().is_some_and(|it| it == form.extension());
+            if Form::ALL.iter().any(is_made)
                 && let Ok(metadata) = entry.metadata()
                 && let Ok(used) = metadata.modified()
             {
@@ -271,7 +294,7 @@ mod tests {
     fn compile(cache: &Cache, component: &Digest, bytes: &[u8]) -> Compiled {
         let mut output = cache.output().expect("a place to write to");
         output.write_all(bytes).expect("written");
-        cache.store(component, output)
+        cache.store(Form::Compiled, component, output)
     }
 
     /// Fills a cache with one file, lets `damage` at it, and demands a miss and then a cure.
@@ -280,17 +303,23 @@ mod tests {
         let cache = Cache::open(folder.path().join("cache"), ENGINE, 1 << 20);
         let component = Digest::of(b"component");
         assert!(
-            cache.look_up(&component).is_none(),
+            cache.look_up(Form::Compiled, &component).is_none(),
             "{what}: hit in an empty cache"
         );
         let stored = compile(&cache, &component, b"native code");
-        let found = cache.look_up(&component).expect("a hit");
+        let found = cache.look_up(Form::Compiled, &component).expect("a hit");
         assert_eq!(found.path(), stored.path());
         damage(stored.path());
-        assert!(cache.look_up(&component).is_none(), "{what}: used");
+        assert!(
+            cache.look_up(Form::Compiled, &component).is_none(),
+            "{what}: used"
+        );
         let again = compile(&cache, &component, b"native code");
         assert_eq!(fs::read(again.path()).expect("it reads"), b"native code");
-        assert!(cache.look_up(&component).is_some(), "{what}: not cured");
+        assert!(
+            cache.look_up(Form::Compiled, &component).is_some(),
+            "{what}: not cured"
+        );
     }
 
     #[test]
@@ -318,16 +347,16 @@ mod tests {
         let one = Cache::open(folder.path().to_path_buf(), ENGINE, 1 << 20);
         compile(&one, &component, b"native code");
         let other = Cache::open(folder.path().to_path_buf(), "engine2", 1 << 20);
-        assert!(other.look_up(&component).is_none());
+        assert!(other.look_up(Form::Compiled, &component).is_none());
     }
 
     /// Demands that a cache which keeps nothing still gives something to load.
     fn check_unusable(cache: &Cache) {
         let component = Digest::of(b"component");
-        assert!(cache.look_up(&component).is_none());
+        assert!(cache.look_up(Form::Compiled, &component).is_none());
         let compiled = compile(cache, &component, b"native code");
         assert_eq!(fs::read(compiled.path()).expect("it reads"), b"native code");
-        assert!(cache.look_up(&component).is_none());
+        assert!(cache.look_up(Form::Compiled, &component).is_none());
         let path = compiled.path().to_path_buf();
         drop(compiled);
         assert!(!path.exists(), "the temporary file is left behind");
@@ -361,7 +390,7 @@ mod tests {
         compile(&cache, &digests[2], b"0123456789");
         let there = digests
             .each_ref()
-            .map(|digest| cache.look_up(digest).is_some());
+            .map(|digest| cache.look_up(Form::Compiled, digest).is_some());
         assert_eq!(there, [true, false, true]);
     }
 }

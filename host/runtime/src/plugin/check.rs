@@ -284,7 +284,9 @@ impl Found {
         };
         report.digest = Some(digest.to_string());
         report.size = Some(bytes.len() as u64);
-        if let Ok(interfaces) = reading::read(bytes, file) {
+        if let Ok(component) = loader.component(bytes, digest, file)
+            && let Ok(interfaces) = reading::read(&component, file)
+        {
             report.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
             report.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
         }

@@ -1,11 +1,11 @@
-//! Compiling, apart from the host: in a child process of the same binary, with bounded memory and
-//! time and at the lowest priority. A component that makes the compiler crash, spin or fill memory
-//! costs the child its life and the host a line in its list.
+//! Compiling, and making components of core modules, apart from the host: in a child process of the
+//! same binary, with bounded memory and time and at the lowest priority. A file that makes the
+//! compiler crash, spin or fill memory costs the child its life and the host a line in its list.
 //!
-//! The child gets the component on stdin, so that what is compiled is what was hashed, and writes
-//! to stdout, which is a file of the host's. Its exit code says how it ended, its last line on
-//! stderr why. The protocol is private to one build: the child is told which engine is wanted and
-//! refuses when it is another.
+//! The child gets the bytes on stdin, so that what is compiled is what was hashed, and writes to
+//! stdout, which is a file of the host's. Its exit code says how it ended, its last line on stderr
+//! why. The protocol is private to one build: the child is told which engine is wanted and refuses
+//! when it is another.
 //!
 //! Memory is bounded by `RLIMIT_DATA`, which counts what the child can write to. `RLIMIT_AS` would
 //! count address space that is only reserved, as allocators and engines do by the gigabyte, and
@@ -26,7 +26,7 @@ use oncue_core::code::Code;
 use oncue_core::quantity::{format_bytes, format_millis};
 
 use super::bounds::{COMPILE_LOOK, MAX_COMPILE_WORDS, MAX_COMPILED_BYTES, MAX_COMPONENT_BYTES};
-use super::seam;
+use super::{adapt, seam};
 
 /// The hidden subcommand by which the binary becomes the child.
 pub const SUBCOMMAND: &str = "__compile";
@@ -65,6 +65,42 @@ impl CompileCommand {
             program,
             arguments: vec![SUBCOMMAND.into()],
         })
+    }
+}
+
+/// What the child is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// Machine code from a component.
+    Compile,
+    /// A component from a core module.
+    Adapt,
+}
+
+impl Work {
+    const ALL: [Self; 2] = [Self::Compile, Self::Adapt];
+
+    /// Its name between the host and the child.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Compile => "compile",
+            Self::Adapt => "adapt",
+        }
+    }
+
+    /// What is done to the bytes then, in a sentence.
+    fn done(self) -> &'static str {
+        match self {
+            Self::Compile => "compiled",
+            Self::Adapt => "made a component",
+        }
+    }
+
+    fn perform(self, bytes: &[u8]) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Compile => seam::precompile(bytes),
+            Self::Adapt => adapt::adapt(bytes),
+        }
     }
 }
 
@@ -113,41 +149,72 @@ impl Compiler {
         bounds: CompileBounds,
         cancelled: &AtomicBool,
     ) -> Result<(), CompileError> {
+        self.run(Work::Compile, component, engine, output, bounds, cancelled)
+    }
+
+    /// Makes a component of a core module into a file, which is empty before.
+    ///
+    /// # Errors
+    /// [`CompileError`]; its sentences begin with what follows the file's name.
+    pub(crate) fn adapt(
+        &self,
+        module: &[u8],
+        engine: &str,
+        output: &mut File,
+        bounds: CompileBounds,
+        cancelled: &AtomicBool,
+    ) -> Result<(), CompileError> {
+        self.run(Work::Adapt, module, engine, output, bounds, cancelled)
+    }
+
+    fn run(
+        &self,
+        work: Work,
+        bytes: &[u8],
+        engine: &str,
+        output: &mut File,
+        bounds: CompileBounds,
+        cancelled: &AtomicBool,
+    ) -> Result<(), CompileError> {
         match self {
             Self::InProcess => {
-                let compiled = seam::precompile(component).map_err(CompileError::Refused)?;
-                output.write_all(&compiled).map_err(|error| full(&error))
+                let made = work.perform(bytes).map_err(CompileError::Refused)?;
+                let written = output.write_all(&made).and_then(|()| output.rewind());
+                written.map_err(|error| full(work, &error))
             }
             Self::Child(command) => {
-                let mut child = start(command, engine, output, bounds)?;
-                let ended = attend(&mut child, component, bounds.timeout, cancelled);
-                judge(ended?, output, bounds)
+                let mut child = start(command, work, engine, output, bounds)?;
+                let ended = attend(&mut child, work, bytes, bounds.timeout, cancelled);
+                judge(ended?, work, output, bounds)
             }
         }
     }
 }
 
-fn full(error: &io::Error) -> CompileError {
-    CompileError::Host(format!(
-        "it could not be compiled: writing it failed ({error})"
-    ))
+fn full(work: Work, error: &io::Error) -> CompileError {
+    unable(work, format_args!("writing it failed ({error})"))
+}
+
+/// The host's own fault.
+fn unable(work: Work, why: impl std::fmt::Display) -> CompileError {
+    CompileError::Host(format!("it could not be {}: {why}", work.done()))
 }
 
 fn start(
     command: &CompileCommand,
+    work: Work,
     engine: &str,
     output: &File,
     bounds: CompileBounds,
 ) -> Result<Child, CompileError> {
     let host = |error: io::Error| {
         let program = command.program.display();
-        CompileError::Host(format!(
-            "it could not be compiled: \"{program}\" did not start ({error})"
-        ))
+        unable(work, format_args!("\"{program}\" did not start ({error})"))
     };
     let output = output.try_clone().map_err(host)?;
     Command::new(&command.program)
         .args(&command.arguments)
+        .arg(work.word())
         .arg(engine)
         .arg(bounds.memory.to_string())
         .arg(bounds.timeout.as_secs().max(1).to_string())
@@ -170,7 +237,8 @@ struct Ended {
 /// Feeds the child, and waits for its end, its time or the host's stop, whichever is first.
 fn attend(
     child: &mut Child,
-    component: &[u8],
+    work: Work,
+    bytes: &[u8],
     timeout: Duration,
     cancelled: &AtomicBool,
 ) -> Result<Ended, CompileError> {
@@ -179,7 +247,7 @@ fn attend(
     thread::scope(|scope| {
         scope.spawn(move || {
             // A child that has ended does not read to the end; its status tells why.
-            stdin.map(|mut stdin| stdin.write_all(component))
+            stdin.map(|mut stdin| stdin.write_all(bytes))
         });
         let (say, words) = mpsc::sync_channel(1);
         scope.spawn(move || {
@@ -193,11 +261,9 @@ fn attend(
                 // The words were had already: wait for the end itself.
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(COMPILE_LOOK),
             }
-            let status = child.try_wait().map_err(|error| {
-                CompileError::Host(format!(
-                    "it could not be compiled: its child is lost ({error})"
-                ))
-            });
+            let status = child
+                .try_wait()
+                .map_err(|error| unable(work, format_args!("its child is lost ({error})")));
             match status {
                 Ok(None) if cancelled.load(Ordering::Relaxed) => {
                     end(child);
@@ -245,7 +311,13 @@ fn read_words(stderr: impl Read) -> String {
     String::from_utf8_lossy(&words).into_owned()
 }
 
-fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), CompileError> {
+fn judge(
+    ended: Ended,
+    work: Work,
+    output: &mut File,
+    bounds: CompileBounds,
+) -> Result<(), CompileError> {
+    let done = work.done();
     let words = ended
         .words
         .lines()
@@ -256,27 +328,24 @@ fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), C
     let Some(status) = ended.status else {
         let timeout = format_millis(u64::try_from(bounds.timeout.as_millis()).unwrap_or(u64::MAX));
         return Err(CompileError::Refused(format!(
-            "it was not compiled within {timeout}; make it smaller or raise the bound [{code}]"
+            "it was not {done} within {timeout}; make it smaller or raise the bound [{code}]"
         )));
     };
     match status.code().map(u8::try_from) {
         Some(Ok(DONE)) => {
-            let length = output.metadata().map_err(|error| full(&error))?.len();
+            let length = output.metadata().map_err(|error| full(work, &error))?.len();
             if length == 0 {
-                let text = "it could not be compiled: its child wrote nothing".to_owned();
-                return Err(CompileError::Host(text));
+                return Err(unable(work, "its child wrote nothing"));
             }
-            output.rewind().map_err(|error| full(&error))
+            output.rewind().map_err(|error| full(work, &error))
         }
         Some(Ok(REFUSED)) => Err(CompileError::Refused(words.to_owned())),
-        Some(Ok(UNABLE)) => Err(CompileError::Host(format!(
-            "it could not be compiled: {words}"
-        ))),
+        Some(Ok(UNABLE)) => Err(unable(work, words)),
         // The allocator's last words; the process aborts after them.
         _ if ended.words.contains("memory allocation of") => {
             let memory = format_bytes(bounds.memory);
             Err(CompileError::Refused(format!(
-                "it needs more than {memory} to be compiled; make it smaller or raise the bound \
+                "it needs more than {memory} to be {done}; make it smaller or raise the bound \
                  [{code}]"
             )))
         }
@@ -290,7 +359,7 @@ fn judge(ended: Ended, output: &mut File, bounds: CompileBounds) -> Result<(), C
 /// and exits with what it answers.
 #[must_use]
 pub fn compile_child(arguments: &[String]) -> u8 {
-    match compile_stdin(arguments) {
+    match work_on_stdin(arguments) {
         Ok(()) => DONE,
         Err((code, words)) => {
             // One line: the host shows the last one.
@@ -301,11 +370,14 @@ pub fn compile_child(arguments: &[String]) -> u8 {
     }
 }
 
-fn compile_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
+fn work_on_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
     let unable = |words: String| (UNABLE, words);
-    let [engine, memory, seconds] = arguments else {
-        return Err(unable(format!("\"{SUBCOMMAND}\" is for the host itself")));
+    let own = || unable(format!("\"{SUBCOMMAND}\" is for the host itself"));
+    let [work, engine, memory, seconds] = arguments else {
+        return Err(own());
     };
+    let mut works = Work::ALL.into_iter();
+    let work = works.find(|it| it.word() == work).ok_or_else(own)?;
     let number = |text: &String| {
         text.parse::<u64>()
             .map_err(|_| unable(format!("\"{text}\" is not a number")))
@@ -318,16 +390,16 @@ fn compile_stdin(arguments: &[String]) -> Result<(), (u8, String)> {
             "the program was replaced by another version; restart it".to_owned(),
         ));
     }
-    let mut component = Vec::new();
+    let mut bytes = Vec::new();
     io::stdin()
         .lock()
         .take(MAX_COMPONENT_BYTES)
-        .read_to_end(&mut component)
+        .read_to_end(&mut bytes)
         .map_err(|error| unable(format!("reading it failed ({error})")))?;
-    let compiled = seam::precompile(&component).map_err(|words| (REFUSED, words))?;
+    let made = work.perform(&bytes).map_err(|words| (REFUSED, words))?;
     let mut stdout = io::stdout().lock();
     stdout
-        .write_all(&compiled)
+        .write_all(&made)
         .and_then(|()| stdout.flush())
         .map_err(|error| unable(format!("writing it failed ({error})")))
 }

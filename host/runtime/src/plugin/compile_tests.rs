@@ -44,8 +44,11 @@ fn host(text: &str) -> CompileError {
 
 #[test]
 fn the_child_gets_the_component_and_its_bounds() {
-    let answer = run("echo $2 $3 $(/usr/bin/env wc -c)", BOUNDS).expect("compiled");
-    assert_eq!(answer.trim(), format!("{} 60 {}", 64 << 20, 1 << 20));
+    let answer = run("echo $1 $3 $4 $(/usr/bin/env wc -c)", BOUNDS).expect("compiled");
+    assert_eq!(
+        answer.trim(),
+        format!("compile {} 60 {}", 64 << 20, 1 << 20)
+    );
     // A child that ends before it has read everything is no fault.
     assert_eq!(run("echo done", BOUNDS), Ok("done\n".to_owned()));
 }

@@ -1,8 +1,11 @@
-//! From a component's bytes to a version that can be started: read, judged, compiled or found in
-//! the cache, loaded, tried under its limits. On a thread of its own, away from tasks.
+//! From a file's bytes to a version that can be started: made a component if it is a core module,
+//! read, judged, compiled or found in the cache, loaded, tried under its limits. On a thread of its
+//! own, away from tasks.
 //!
 //! It knows no plugin and no queue; a sentence of refusal names the file that it is given.
 
+use std::borrow::Cow;
+use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +17,9 @@ use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 use tracing::warn;
 
+use super::adapt;
 use super::bounds::MAX_CACHE_BYTES;
-use super::cache::{Cache, Compiled};
+use super::cache::{Cache, Compiled, Form};
 use super::catalog::{NotPassed, Passed, Trial};
 use super::compile::{Cancelled, CompileBounds, CompileError, Compiler};
 use super::digest::Digest;
@@ -47,6 +51,8 @@ pub(crate) struct Fit {
     pub(crate) judgement: Judgement,
     /// None: it came from the cache, or was loaded already.
     pub(crate) compile_time: Option<Duration>,
+    /// Whether the file is a core module, and the component was made of it.
+    pub(crate) is_adapted: bool,
 }
 
 impl Loader {
@@ -109,12 +115,13 @@ impl Loader {
         attributes: &ProcessAttributes,
         known: Option<Arc<Loaded>>,
     ) -> Result<Fit, NotPassed> {
-        let interfaces = reading::read(bytes, file).map_err(NotPassed::Refused)?;
+        let component = self.component(bytes, digest, file)?;
+        let interfaces = reading::read(&component, file).map_err(NotPassed::Refused)?;
         let judgement =
             shape::judge(&interfaces, attributes.style, file).map_err(NotPassed::Refused)?;
         let (loaded, compile_time) = match known {
             Some(loaded) => (loaded, None),
-            None => self.load(bytes, digest, file)?,
+            None => self.load(&component, digest, file)?,
         };
         if !seam::has_style(&loaded, judgement.style) {
             return Err(NotPassed::Refused(format!(
@@ -131,10 +138,38 @@ impl Loader {
             interfaces,
             judgement,
             compile_time,
+            is_adapted: matches!(component, Cow::Owned(_)),
         })
     }
 
-    /// Loads a component from the cache, or compiles it.
+    /// The component of a file: the file itself, or what is made of a core module, once for all
+    /// starts.
+    ///
+    /// # Errors
+    /// Why no component can be made of it, or why that could not be done now.
+    pub(crate) fn component<'a>(
+        &self,
+        bytes: &'a [u8],
+        digest: &Digest,
+        file: &str,
+    ) -> Result<Cow<'a, [u8]>, NotPassed> {
+        if !adapt::is_core_module(bytes) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let lost = |error: io::Error| {
+            NotPassed::Host(format!(
+                "\"{file}\": the component made of it cannot be read ({error})"
+            ))
+        };
+        let cached = self.cache.as_ref();
+        if let Some(made) = cached.and_then(|cache| cache.look_up(Form::Adapted, digest)) {
+            return fs::read(made.path()).map(Cow::Owned).map_err(lost);
+        }
+        let made = self.make(Form::Adapted, bytes, digest, file)?;
+        fs::read(made.path()).map(Cow::Owned).map_err(lost)
+    }
+
+    /// Loads a component from the cache, or compiles it. `digest` is that of its file.
     fn load(
         &self,
         bytes: &[u8],
@@ -142,19 +177,19 @@ impl Loader {
         file: &str,
     ) -> Result<(Arc<Loaded>, Option<Duration>), NotPassed> {
         if let Some(cache) = &self.cache
-            && let Some(compiled) = cache.look_up(digest)
+            && let Some(compiled) = cache.look_up(Form::Compiled, digest)
         {
             match seam::load(&self.sandbox, file, compiled.path()) {
                 Ok(loaded) => return Ok((loaded, None)),
                 Err(LoadFault::NotPassed(not_passed)) => return Err(not_passed),
                 Err(LoadFault::Stale(text)) => {
                     warn!("the cached form of \"{file}\" is not used ({text}); compiled again");
-                    cache.discard(digest);
+                    cache.discard(Form::Compiled, digest);
                 }
             }
         }
         let started = Instant::now();
-        let compiled = self.compile(bytes, digest, file)?;
+        let compiled = self.make(Form::Compiled, bytes, digest, file)?;
         let time = started.elapsed();
         match seam::load(&self.sandbox, file, compiled.path()) {
             Ok(loaded) => Ok((loaded, Some(time))),
@@ -165,26 +200,34 @@ impl Loader {
         }
     }
 
-    fn compile(&self, bytes: &[u8], digest: &Digest, file: &str) -> Result<Compiled, NotPassed> {
+    /// Makes something of a file's bytes, apart from this process if it is a server, and gives it
+    /// to the cache. `digest` is that of the file.
+    fn make(
+        &self,
+        form: Form,
+        bytes: &[u8],
+        digest: &Digest,
+        file: &str,
+    ) -> Result<Compiled, NotPassed> {
         // Without a cache, one that keeps nothing: its files lie in the temporary folder.
         let nowhere = Cache::open("/dev/null".into(), &self.engine, 0);
         let host = |error: io::Error| {
             NotPassed::Host(format!(
-                "\"{file}\": there is no room to compile it ({error})"
+                "\"{file}\": there is no room for what is made of it ({error})"
             ))
         };
         let (cache, mut output) = match &self.cache {
             Some(cache) => (cache, cache.output().map_err(host)?),
             None => (&nowhere, nowhere.output_outside().map_err(host)?),
         };
-        let mut compiled = self.compile_to(bytes, &mut output);
-        if matches!(compiled, Err(CompileError::Host(_))) {
+        let mut made = self.make_to(form, bytes, &mut output);
+        if matches!(made, Err(CompileError::Host(_))) {
             // Perhaps the cache's disk is full: once more, elsewhere.
             output = cache.output_outside().map_err(host)?;
-            compiled = self.compile_to(bytes, &mut output);
+            made = self.make_to(form, bytes, &mut output);
         }
-        match compiled {
-            Ok(()) => Ok(cache.store(digest, output)),
+        match made {
+            Ok(()) => Ok(cache.store(form, digest, output)),
             Err(CompileError::Refused(text)) => {
                 Err(NotPassed::Refused(format!("\"{file}\": {text}")))
             }
@@ -192,10 +235,18 @@ impl Loader {
         }
     }
 
-    fn compile_to(&self, bytes: &[u8], output: &mut NamedTempFile) -> Result<(), CompileError> {
+    fn make_to(
+        &self,
+        form: Form,
+        bytes: &[u8],
+        output: &mut NamedTempFile,
+    ) -> Result<(), CompileError> {
+        let (compiler, engine) = (&self.compiler, &self.engine);
         let file = output.as_file_mut();
-        self.compiler
-            .compile(bytes, &self.engine, file, self.bounds, &self.cancelled)
+        match form {
+            Form::Compiled => compiler.compile(bytes, engine, file, self.bounds, &self.cancelled),
+            Form::Adapted => compiler.adapt(bytes, engine, file, self.bounds, &self.cancelled),
+        }
     }
 }
 
@@ -217,8 +268,12 @@ fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
         }
         None => "before, from the cache".to_owned(),
     };
+    let mut size = format_bytes(size as u64);
+    if fit.is_adapted {
+        size.push_str(", a core module made a component");
+    }
     vec![
-        fact("size", format_bytes(size as u64)),
+        fact("size", size),
         fact("style", judgement.why.clone()),
         fact(
             "exports",

@@ -177,3 +177,46 @@ fn a_kept_copy_that_is_gone_is_the_hosts_fault() {
     let result = bench.loader.check(&trial, &source, &bench.components);
     assert!(matches!(result, Err(NotPassed::Host(_))), "{result:?}");
 }
+
+#[test]
+fn a_core_module_is_adapted_once_and_known_by_its_own_digest() {
+    let bench = Bench::new();
+    let module = adapt::tests::with_world(adapt::tests::HANDLER, "message-handler");
+    let digest = Digest::of(&module);
+    let load = || {
+        // As after a restart: only the cache remembers.
+        bench.components.remove(digest.as_str());
+        let passed = bench.load(&module, ProcessAttributes::default());
+        let passed = passed.expect("it passes");
+        assert_eq!(passed.style, Style::Message);
+        assert!(bench.components.get(digest.as_str()).is_some());
+        let fact = |name: &str| {
+            let mut facts = passed.facts.iter();
+            let fact = facts.find(|(known, _)| known == name);
+            fact.map(|(_, text)| text.clone()).unwrap_or_default()
+        };
+        assert!(fact("size").contains("a core module"), "{}", fact("size"));
+        fact("compiled").contains("cache")
+    };
+    let adapted = || {
+        let entries = fs::read_dir(bench.folder.path().join("plugins-cache")).expect("a folder");
+        let mut paths = entries.map(|entry| entry.expect("an entry").path());
+        let is_it = |path: &PathBuf| path.extension().is_some_and(|it| it == "adapted");
+        let path = paths.find(is_it).expect("a cached component");
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        assert!(name.starts_with(digest.as_str()), "{name}");
+        path
+    };
+    assert!(!load());
+    let made = fs::metadata(adapted()).and_then(|it| it.created());
+    assert!(load(), "compiled again");
+    let again = fs::metadata(adapted()).and_then(|it| it.created());
+    assert_eq!(made.ok(), again.ok(), "adapted again");
+    // Damaged: it is made again, and nothing else is wrong.
+    fs::write(adapted(), "damaged").expect("written");
+    assert!(load());
+}

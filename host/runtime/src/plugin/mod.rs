@@ -5,19 +5,23 @@
 //! - `directory` has the threads: one looks and decides, a few compile; `watch` gives it hints.
 //! - `keeper` looks (`scan`, `settle`), reads whole files, and performs what `catalog` decides.
 //! - `catalog` is the state machine: which version of which plugin serves, and why not.
-//! - `loader` makes a version from bytes: `reading` and `shape` judge it, `compile` compiles it in
-//!   a child process, `cache` keeps the result, `seam` loads and tries it in the sandbox.
-//! - `kept` remembers good versions, `manifest` reads `NAME.toml`.
-//! - [`check`] does the same for `oncue plugin check`, without a server.
+//! - `loader` makes a version from bytes: `adapt` makes a component of a core module, `reading` and
+//!   `shape` judge it, `compile` does the work in a child process, `cache` keeps the result, `seam`
+//!   loads and tries it in the sandbox.
+//! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one inside a file.
+//! - [`check`] does the same for `oncue plugin check`, without a server; `componentize` and `packed`
+//!   make files for it.
 //!
 //! It never loads a file that is still being written, never lets a bad file remove a good version,
 //! never loads compiled code that it has not verified, and never writes to the directory itself.
 
+mod adapt;
 mod bounds;
 mod cache;
 mod catalog;
 pub mod check;
 mod compile;
+mod componentize;
 mod contract;
 mod digest;
 mod directory;
@@ -25,6 +29,8 @@ mod keeper;
 mod kept;
 mod loader;
 mod manifest;
+mod module;
+mod packed;
 mod reading;
 mod scan;
 mod schedule;
@@ -37,5 +43,7 @@ mod watch;
 pub use catalog::Capacity;
 pub use check::{CheckReport, Inspection, check, inspect};
 pub use compile::{CompileBounds, CompileCommand, Compiler, SUBCOMMAND, compile_child};
+pub use componentize::{Made, World, componentize};
 pub use digest::Digest;
 pub use directory::{PluginDirectory, PluginDirectoryConfig};
+pub use packed::{Packed, pack};

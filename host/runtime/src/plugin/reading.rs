@@ -14,6 +14,7 @@ use wasmparser::types::TypesRef;
 use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 
 use super::contract::{Function, Type};
+use super::module::malformed;
 
 /// The function of a handler's interface.
 pub(crate) const HANDLE: &str = "handle";
@@ -68,26 +69,14 @@ pub(crate) fn read(bytes: &[u8], file: &str) -> Result<Interfaces, String> {
         return Err(refuse(text));
     }
     if Parser::is_core_wasm(bytes) {
-        let text = "is a core module, not a component; build it for wasm32-wasip2, or wrap it: \
-                    wasm-tools component new";
+        let text = "is a core module, not a component; make one of it: oncue plugin componentize";
         return Err(refuse(text.to_owned()));
     }
-    walk(bytes).map_err(|error| {
-        let (text, offset) = (error.message(), error.offset());
-        let why = if error.message().contains("unexpected end") {
-            format!(
-                "is truncated at {} bytes ({text}); copy it again",
-                bytes.len()
-            )
-        } else {
-            format!("is not a valid component: {text} (at byte {offset}); build it again")
-        };
-        refuse(why)
-    })
+    walk(bytes).map_err(|error| refuse(malformed(&error, bytes.len(), "component")))
 }
 
 /// What the first bytes tell of a file that is no component.
-fn refuse_header(bytes: &[u8]) -> Option<String> {
+pub(crate) fn refuse_header(bytes: &[u8]) -> Option<String> {
     if bytes.is_empty() {
         return Some("is empty; copy it again".to_owned());
     }

@@ -237,7 +237,7 @@ fn other_style(wanted: Style, fitting: &World, file: &str) -> String {
 }
 
 /// The style's word in a manifest.
-fn word(style: Style) -> String {
+pub(crate) fn word(style: Style) -> String {
     let attributes = oncue_core::definition::ProcessAttributes {
         style,
         ..oncue_core::definition::ProcessAttributes::default()

@@ -105,7 +105,7 @@ fn a61_what_is_no_component_is_refused_with_the_reason() {
     let core = wat::parse_str("(module (func (export \"run\")))").expect("a module");
     check(
         &core,
-        &["is a core module", "wasm32-wasip2"],
+        &["is a core module", "oncue plugin componentize"],
         "plugin-refused",
     );
     let mut damaged = whole.clone();

@@ -1,0 +1,150 @@
+//! A plugin as one file: its manifest in a custom section of the component (or core module).
+//!
+//! A manifest that lies beside the file wins over the embedded one, so that an operator need not
+//! unpack anything. In an embedded manifest `component` has no meaning. Neighbours: `catalog` takes
+//! the manifest for the plugin's, `manifest` reads it.
+
+use oncue_core::code::Code;
+use oncue_core::names::PluginName;
+
+use super::bounds::MAX_MANIFEST_BYTES;
+use super::manifest;
+use super::reading;
+
+/// The section's name.
+pub(crate) const SECTION: &str = "oncue:manifest";
+/// The id of custom sections, in modules and in components.
+const CUSTOM: u8 = 0;
+/// Magic, version and layer.
+const HEADER: usize = 8;
+/// The most bytes of a number of 32 bits.
+const MAX_NUMBER: usize = 5;
+
+/// A plugin with its manifest inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// The file's content.
+    pub bytes: Vec<u8>,
+    /// What is accepted in the manifest and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+/// Embeds a manifest, in place of one that is embedded already. `stem` is the name that the plugin
+/// will have, `file` and `manifest_file` are the files' names for messages.
+///
+/// # Errors
+/// All faults, each a sentence: of the file, and of the manifest with lines and columns.
+pub fn pack(
+    component: &[u8],
+    file: &str,
+    stem: &str,
+    manifest: &[u8],
+    manifest_file: &str,
+) -> Result<Packed, Vec<String>> {
+    let mut faults = Vec::new();
+    if let Some(text) = reading::refuse_header(component) {
+        faults.push(format!("\"{file}\" {text} [{}]", Code::PluginRefused));
+    } else if sections(component).any(|section| section.is_cut) {
+        let length = component.len();
+        faults.push(format!(
+            "\"{file}\" is truncated at {length} bytes; copy it again [{}]",
+            Code::PluginRefused
+        ));
+    }
+    let mut warnings = Vec::new();
+    match PluginName::new(stem) {
+        Err(error) => faults.push(format!("{error}; rename the file")),
+        Ok(_) if manifest.len() as u64 > MAX_MANIFEST_BYTES => faults.push(too_large(manifest)),
+        Ok(plugin) => match manifest::parse(manifest, manifest_file, &plugin).definitions {
+            Ok(definitions) => warnings = manifest::warnings(&definitions),
+            Err(found) => faults.extend(found.iter().map(ToString::to_string)),
+        },
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let mut bytes = Vec::with_capacity(component.len() + manifest.len() + HEADER);
+    bytes.extend_from_slice(&component[..HEADER]);
+    let others = sections(component).filter(|section| section.manifest().is_none());
+    others.for_each(|section| bytes.extend_from_slice(section.whole));
+    let mut body = Vec::with_capacity(manifest.len() + SECTION.len() + MAX_NUMBER);
+    write_number(&mut body, SECTION.len());
+    body.extend_from_slice(SECTION.as_bytes());
+    body.extend_from_slice(manifest);
+    bytes.push(CUSTOM);
+    write_number(&mut bytes, body.len());
+    bytes.extend_from_slice(&body);
+    Ok(Packed { bytes, warnings })
+}
+
+/// The words for a manifest that is larger than one may be.
+pub(crate) fn too_large(manifest: &[u8]) -> String {
+    let (length, code) = (manifest.len(), Code::InvalidManifest);
+    format!("the manifest has {length} bytes of at most {MAX_MANIFEST_BYTES}; shorten it [{code}]")
+}
+
+/// A section of a WASM file, whatever its layer.
+struct Section<'a> {
+    id: u8,
+    /// With its id and its length.
+    whole: &'a [u8],
+    body: &'a [u8],
+    /// Whether the file ends inside of it.
+    is_cut: bool,
+}
+
+impl<'a> Section<'a> {
+    /// The manifest that it carries.
+    fn manifest(&self) -> Option<&'a [u8]> {
+        if self.id != CUSTOM || self.is_cut {
+            return None;
+        }
+        let (length, rest) = read_number(self.body)?;
+        let name = rest.get(..length)?;
+        (name == SECTION.as_bytes()).then(|| &rest[length..])
+    }
+}
+
+/// The outermost sections, up to the first that is cut off.
+fn sections(bytes: &[u8]) -> impl Iterator<Item = Section<'_>> {
+    let mut rest = match reading::refuse_header(bytes) {
+        Some(_) => &[][..],
+        None => &bytes[HEADER..],
+    };
+    std::iter::from_fn(move || {
+        let (id, after) = rest.split_first()?;
+        let body = read_number(after).and_then(|(length, after)| after.split_at_checked(length));
+        let is_cut = body.is_none();
+        let (body, next) = body.unwrap_or_default();
+        let whole = &rest[..rest.len() - next.len()];
+        rest = next;
+        Some(Section {
+            id: *id,
+            whole,
+            body,
+            is_cut,
+        })
+    })
+}
+
+/// Reads a length in LEB128.
+fn read_number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut number = 0_u64;
+    for (index, byte) in bytes.iter().take(MAX_NUMBER).enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return Some((usize::try_from(number).ok()?, &bytes[index + 1..]));
+        }
+    }
+    None
+}
+
+fn write_number(to: &mut Vec<u8>, number: usize) {
+    let mut number = number;
+    while number >= 0x80 {
+        // The low seven bits, and that more follow.
+        to.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
