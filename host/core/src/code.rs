@@ -155,6 +155,8 @@ codes! {
     // Tasks.
     /// No task of that id is recorded.
     UnknownTask = "unknown-task", Absent;
+    /// Nothing is kept of the task that could be run again.
+    NoCase = "no-case", Conflict;
     /// The handler was not granted what it asked for.
     NotGranted = "not-granted", Refused;
     /// Another unit of work changed the same state first.

@@ -26,6 +26,7 @@ use crate::error::ApiError;
 use crate::event::{Event, Inbox};
 use crate::in_hand::InHand;
 use crate::status::HostEvent;
+use crate::tasks::failures::Failures;
 use crate::tasks::record::Records;
 
 /// Events that a slow reader of `/v1/events` may lag behind before it skips some.
@@ -46,6 +47,8 @@ pub struct Shared {
     pub inbox: Arc<Inbox>,
     /// Task records, newest in memory.
     pub records: Records,
+    /// What the last failed units had in hand.
+    pub failures: Failures,
     /// Messages that handlers work on.
     pub in_hand: InHand,
     /// What happens, for whoever watches.
@@ -157,6 +160,7 @@ impl Shared {
             name,
             inbox: Arc::new(Inbox::default()),
             records: Records::new(record_bytes),
+            failures: Failures::default(),
             in_hand,
             events: broadcast::channel(EVENT_BACKLOG).0,
             starved: AtomicBool::new(false),

@@ -23,10 +23,12 @@ use crate::tasks::TaskId;
 use crate::tasks::record::TaskRecord;
 
 mod dead_letters;
+mod failures;
 mod leases;
 mod messages;
 
 pub use dead_letters::{MAX_REDRIVE, RedriveFilter};
+pub use failures::Failure;
 pub(crate) use leases::consumer_failed;
 pub use leases::{DEFAULT_LEASE, GetRequest, Leased, MAX_GET, MAX_LEASE, MIN_LEASE};
 pub use messages::{MAX_PAGE, MAX_UNIT_PUTS};

@@ -10,6 +10,7 @@ use oncue_core::unit_of_work::Disposition;
 use oncue_store::{CommitError, Select};
 
 use super::Handler;
+use super::seen::Seen;
 use super::session::TaskSession;
 use super::settle::is_blamed;
 
@@ -142,6 +143,7 @@ async fn one_message<H: Handler>(
         unit.hop = header.hop_count;
         unit.input = Some(header.id);
         unit.requests = 0;
+        unit.seen = Seen::new(!unit.writes.is_empty());
         (delivered, unit.savepoint())
     };
     let report = handler.call(&delivered).await;
@@ -158,6 +160,7 @@ async fn one_message<H: Handler>(
         }
         return Settled::Well(delivered.message.header.id);
     }
+    session.keep_failure(&report, Some((&delivered, &savepoint)));
     let (extra, owner) = {
         let mut unit = session.unit.lock();
         (unit.roll_back(&savepoint), unit.owner)

@@ -14,11 +14,13 @@ use oncue_core::trigger::message::TriggerMessage;
 use serde::{Deserialize, Serialize};
 
 pub mod drain;
+pub mod failures;
 pub mod open_unit;
 pub mod port;
 pub mod puts;
 pub mod record;
 pub mod requests;
+pub mod seen;
 pub mod session;
 pub mod settle;
 pub mod state;

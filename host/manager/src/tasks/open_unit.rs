@@ -15,6 +15,7 @@ use oncue_core::unit_of_work::{
 };
 
 use super::Delivered;
+use super::seen::Seen;
 
 /// A taken message, and what was decided about it.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct OpenUnit {
     pub input: Option<MessageId>,
     /// Requests made since that message was in hand.
     pub requests: u32,
+    /// What the call has read, for the record of its failure.
+    pub seen: Seen,
 }
 
 /// A point to go back to: everything after it can be undone alone.
@@ -86,6 +89,7 @@ impl OpenUnit {
             hop: 0,
             input: None,
             requests: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -116,6 +120,14 @@ impl OpenUnit {
         self.taken.split_off(savepoint.taken.min(self.taken.len()))
     }
 
+    /// What was taken and put since `savepoint`.
+    #[must_use]
+    pub fn since(&self, savepoint: &Savepoint) -> (&[TakenMessage], &[Put]) {
+        let taken = self.taken.get(savepoint.taken..).unwrap_or_default();
+        let puts = self.puts.get(savepoint.puts..).unwrap_or_default();
+        (taken, puts)
+    }
+
     /// How many messages were taken at `savepoint`.
     #[must_use]
     pub fn savepoint_taken(&self, savepoint: &Savepoint) -> usize {
@@ -133,8 +145,11 @@ impl OpenUnit {
         });
     }
 
-    /// Notes the answer to a request.
-    pub fn got_reply(&mut self, delivered: Arc<Delivered>) {
+    /// Notes the answer to a request to `asked`.
+    pub fn got_reply(&mut self, asked: &QueueName, delivered: Arc<Delivered>) {
+        self.seen
+            .replies
+            .push((asked.clone(), Arc::clone(&delivered)));
         self.got(delivered, None);
         if let Some(taken) = self.taken.last_mut() {
             taken.is_reply = true;

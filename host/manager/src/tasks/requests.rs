@@ -103,14 +103,16 @@ impl TaskSession {
             .ok_or(PortError::Stopping)?;
         let asked = asked.unwrap_or_else(|| id.to_string());
         // A request that was made before may have its answer already.
-        if let Some(found) = self.take_reply(&reply_cell, &asked)? {
+        if let Some(found) = self.take_reply(&reply_cell, &cell.name, &asked)? {
             return Ok(found);
         }
         // Others may have to commit before the answer can come.
         *self.alone.lock() = None;
         let lent = LentSlot::new(self, &cell.name);
         let limit = std::time::Duration::from_millis(wait.min(MAX_WAIT));
-        match tokio::time::timeout(limit, self.wait_for_reply(&reply_cell, &asked)).await {
+        match tokio::time::timeout(limit, self.wait_for_reply(&reply_cell, &cell.name, &asked))
+            .await
+        {
             Ok(Err(fatal)) => Err(fatal),
             Ok(Ok(found)) => {
                 lent.back().await?;
@@ -158,6 +160,7 @@ impl TaskSession {
     fn take_reply(
         &self,
         cell: &Arc<QueueCell>,
+        target: &QueueName,
         correlation: &str,
     ) -> Result<Option<Arc<Delivered>>, PortError> {
         let owner = self.unit.lock().owner;
@@ -166,13 +169,14 @@ impl TaskSession {
             return Ok(None);
         };
         let delivered = self.deliver(cell, message);
-        self.unit.lock().got_reply(Arc::clone(&delivered));
+        self.unit.lock().got_reply(target, Arc::clone(&delivered));
         Ok(Some(delivered))
     }
 
     async fn wait_for_reply(
         &self,
         cell: &Arc<QueueCell>,
+        target: &QueueName,
         correlation: &str,
     ) -> Result<Arc<Delivered>, PortError> {
         loop {
@@ -185,7 +189,7 @@ impl TaskSession {
             if self.stop_requested() {
                 return Err(PortError::Stopping);
             }
-            if let Some(found) = self.take_reply(cell, correlation)? {
+            if let Some(found) = self.take_reply(cell, target, correlation)? {
                 return Ok(found);
             }
             if self.is_giving_way() {

@@ -354,6 +354,7 @@ impl TaskSession {
         max: u32,
     ) -> Result<Page, PortError> {
         self.granted("browse", self.may_browse(queue), queue)?;
+        self.unit.lock().seen.browsed = true;
         let browse = Browse {
             queue: queue.clone(),
             cursor,
@@ -374,7 +375,9 @@ impl TaskSession {
     pub fn depth(&self, queue: &QueueName) -> Result<u64, PortError> {
         let grants = &self.spec.attributes.grants;
         let named = self.may_browse(queue) || grants.may_get(queue) || grants.may_put(queue);
-        Ok(self.granted("browse", named, queue)?.depth())
+        let cell = self.granted("browse", named, queue)?;
+        self.unit.lock().seen.browsed = true;
+        Ok(cell.depth())
     }
 
     /// Reads a part of a body; less at its end.

@@ -172,6 +172,7 @@ impl TaskSession {
     /// Undoes the open unit after a failure, with blame: one message is charged; of several none
     /// is, and they are tried one by one from now on. A `depth` start's unit is charged as a whole.
     pub(crate) async fn undo_unit(&self, report: &CallReport) {
+        self.keep_failure(report, None);
         let taken: Vec<Arc<Delivered>> = {
             let mut unit = self.unit.lock();
             unit.puts.clear();

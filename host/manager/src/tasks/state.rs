@@ -24,6 +24,12 @@ pub const MAX_KEYS: usize = 10_000;
 /// Keys of one page.
 const KEY_PAGE: usize = 1000;
 
+/// Bucket and key of a stored key.
+pub(crate) fn split_key(stored: &str) -> (String, String) {
+    let (bucket, key) = stored.split_once(SEPARATOR).unwrap_or(("", stored));
+    (bucket.to_owned(), key.to_owned())
+}
+
 impl TaskSession {
     fn state_key(&self, bucket: &str, key: &str) -> Result<String, PortError> {
         if bucket.contains(SEPARATOR) || bucket.len() + key.len() > MAX_KEY || key.is_empty() {
@@ -54,8 +60,12 @@ impl TaskSession {
     /// A bad key, or a failed read.
     pub fn state_get(&self, bucket: &str, key: &str) -> Result<Option<Bytes>, PortError> {
         let key = self.state_key(bucket, key)?;
-        if let Some(written) = self.unit.lock().writes.get(&key) {
-            return Ok(written.clone());
+        {
+            let mut unit = self.unit.lock();
+            if let Some(written) = unit.writes.get(&key).cloned() {
+                unit.seen.looked_at_written(&key, written.as_ref());
+                return Ok(written);
+            }
         }
         let found = self
             .shared
@@ -63,6 +73,8 @@ impl TaskSession {
             .state(self.namespace(), &key)
             .map_err(|error| PortError::Other(error.to_string()))?;
         let mut unit = self.unit.lock();
+        unit.seen
+            .looked(&key, found.as_ref().map(|(value, _)| value));
         // The first look counts: a later one that saw another revision must fail the commit.
         unit.reads
             .entry(key)
@@ -81,9 +93,7 @@ impl TaskSession {
                 value.len()
             )));
         }
-        let key = self.state_key(bucket, key)?;
-        self.unit.lock().writes.insert(key, Some(value));
-        Ok(())
+        self.state_write(bucket, key, Some(value))
     }
 
     /// Deletes a key; one that is not there stays not there.
@@ -91,8 +101,14 @@ impl TaskSession {
     /// # Errors
     /// A bad key.
     pub fn state_delete(&self, bucket: &str, key: &str) -> Result<(), PortError> {
+        self.state_write(bucket, key, None)
+    }
+
+    fn state_write(&self, bucket: &str, key: &str, value: Option<Bytes>) -> Result<(), PortError> {
         let key = self.state_key(bucket, key)?;
-        self.unit.lock().writes.insert(key, None);
+        let mut unit = self.unit.lock();
+        unit.seen.wrote(&key);
+        unit.writes.insert(key, value);
         Ok(())
     }
 
@@ -149,7 +165,9 @@ impl TaskSession {
         let full = stored.len() == KEY_PAGE;
         let last = stored.last().cloned();
         let mut keys: std::collections::BTreeSet<String> = stored.into_iter().collect();
-        for (key, value) in &self.unit.lock().writes {
+        let mut unit = self.unit.lock();
+        unit.seen.listed_keys = true;
+        for (key, value) in &unit.writes {
             let on_page = *key > after && (!full || Some(key) <= last.as_ref());
             match value {
                 Some(_) if on_page => {

@@ -8,6 +8,7 @@ mod change;
 mod consumers;
 mod counting;
 mod explain;
+mod failures;
 mod found;
 mod groups;
 mod properties;

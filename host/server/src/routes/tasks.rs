@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use oncue_core::message::MessageId;
 use oncue_core::outcome::Outcome;
 use oncue_manager::handle::{MAX_TASKS, TaskFilter};
 use oncue_manager::tasks::TaskId;
@@ -12,7 +13,8 @@ use utoipa_axum::routes;
 use super::{Answer, json};
 use crate::app::App;
 use crate::extract::{Query, TaskPath};
-use crate::openapi::{Absent, Common};
+use crate::openapi::{Absent, Common, Conflict};
+use crate::wire::case::CaseJson;
 use crate::wire::fields::{boolean, integer, shown, text};
 use crate::wire::put::queue_name;
 use crate::wire::schema::TaskSchema;
@@ -24,6 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .routes(routes!(list_tasks))
         .routes(routes!(show_task))
+        .routes(routes!(show_case))
 }
 
 fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
@@ -87,4 +90,32 @@ async fn show_task(
 ) -> Answer<Json<Value>> {
     query.nothing()?;
     json(&app.handle.task(task).await?)
+}
+
+/// A golden case of a failed task: what its handler had in hand, read and put. The last failures
+/// are kept in memory.
+#[utoipa::path(
+    get, path = "/v1/tasks/{task}/case", tag = "tasks",
+    params(
+        ("task" = u64, Path, description = "The task"),
+        ("message" = Option<String>, Query,
+            description = "Its failure on this message; the last one if left out")
+    ),
+    responses(
+        (status = 200, description = "The case", body = CaseJson), Common, Absent, Conflict
+    )
+)]
+async fn show_case(
+    State(app): State<App>,
+    TaskPath(task): TaskPath,
+    query: Query,
+) -> Answer<Json<Value>> {
+    let mut message = None;
+    query.read(&["message"], |_, value| {
+        let id = text(value)?.parse::<MessageId>();
+        message = Some(id.map_err(|error| error.to_string())?);
+        Ok(())
+    })?;
+    let failure = app.handle.failed_unit(task, message).await?;
+    json(&CaseJson::from(&failure))
 }

@@ -215,7 +215,7 @@ fn persistence(header: &Header) -> &'static str {
 }
 
 /// Properties as an object: a name that stands for several values has a list of them.
-fn properties(header: &Header) -> Map<String, Value> {
+pub(super) fn properties(header: &Header) -> Map<String, Value> {
     let mut map: Map<String, Value> = Map::new();
     for (name, value) in &header.properties {
         let value = Value::from(value.as_str());

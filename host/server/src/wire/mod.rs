@@ -3,6 +3,7 @@
 //! Nothing here knows a route or a status. Core's types stay off the wire; a rename there cannot
 //! change what clients see.
 
+pub(crate) mod case;
 pub(crate) mod cloud_event;
 pub(crate) mod fields;
 pub(crate) mod header;

@@ -6,7 +6,7 @@ use crate::harness::Server;
 use crate::schema::Document;
 
 /// Every route of the API. The order is that of the formats' table.
-const ROUTES: [&str; 41] = [
+const ROUTES: [&str; 42] = [
     "GET /v1/queues",
     "PUT /v1/queues/{queue}",
     "GET /v1/queues/{queue}",
@@ -42,6 +42,7 @@ const ROUTES: [&str; 41] = [
     "POST /v1/queues/{queue}/resume",
     "GET /v1/tasks",
     "GET /v1/tasks/{task}",
+    "GET /v1/tasks/{task}/case",
     "GET /v1/status",
     "GET /v1/ledger",
     "GET /v1/events",

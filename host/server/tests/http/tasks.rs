@@ -74,6 +74,16 @@ async fn a_task_is_shown_with_its_outcome() {
     assert_eq!(one, tasks[0]);
     assert_eq!(one["outcome"], "trapped");
     assert_eq!(one["cost"]["fuel"], 66);
+    let case = server
+        .get(&format!("/v1/tasks/{task}/case"))
+        .await
+        .is(200)
+        .json();
+    assert_eq!(case["message"], id.as_str());
+    assert_eq!(case["input"]["messages"][0]["text"], "boom");
+    assert_eq!(case["expected"]["messages"][0]["outcome"], "trapped");
+    let other = format!("/v1/tasks/{task}/case?message={}", "0".repeat(24));
+    server.get(&other).await.problem(409, "no-case");
     let dead = format!("/v1/queues/oncue.dead-letter/messages/{id}");
     let shown = server.get(&dead).await.is(200);
     assert_eq!(shown.header("oncue-dead-letter-reason"), "trapped");
@@ -101,6 +111,14 @@ async fn filters_of_tasks_are_checked() {
         .get("/v1/tasks/66")
         .await
         .problem(404, "unknown-task");
+    server
+        .get("/v1/tasks/66/case")
+        .await
+        .problem(404, "unknown-task");
+    server
+        .get("/v1/tasks/66/case?message=x")
+        .await
+        .problem(400, "invalid-parameter");
     server
         .get("/v1/tasks/x")
         .await
