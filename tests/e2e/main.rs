@@ -8,6 +8,7 @@
 
 mod chance;
 mod disk;
+mod export;
 mod host;
 mod hostile;
 mod kills;

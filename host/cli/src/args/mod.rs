@@ -159,7 +159,7 @@ pub(crate) enum Command {
     Explain(operations::ExplainArgs),
     /// List tasks, the newest first
     Tasks(operations::TasksArgs),
-    /// Show one task: outcome, steps, messages, cost, log
+    /// Show one task, or make a golden case of its failure
     #[command(subcommand)]
     Task(operations::TaskCommand),
     /// Show the state of the host

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use oncue_core::message::MessageId;
 use oncue_core::names::{ProcessName, QueueName};
 
 use super::authors::{ComponentizeArgs, PackArgs};
-use super::{process_name, queue_name};
+use super::{message_id, process_name, queue_name};
 
 const EXPLAIN: &str = "\
 Example:
@@ -20,6 +21,15 @@ Examples:
   oncue tasks --queue orders
   oncue tasks --failed --max 20
   oncue tasks --outcome out-of-fuel -o json";
+
+const EXPORT: &str = "\
+Examples:
+  oncue task export 17
+  oncue test route-orders.wasm --case cases/task-17
+
+The host keeps the last failures in memory: what the handler had in hand, the state it read, what \
+it had put. The case is a folder, task-ID, with input.json and expected.json; failure.json tells \
+what happened, with the puts that were undone. What a case cannot hold is said as a note.";
 
 /// What to do with plugins.
 #[derive(Debug, Subcommand)]
@@ -131,6 +141,23 @@ pub(crate) struct TasksArgs {
 pub(crate) enum TaskCommand {
     /// Show a task: outcome, detail, steps, messages, cost, log tail, backtrace
     Show(TaskArg),
+    /// Make a golden case of a failed task: its message, the state it read, how it ended
+    Export(ExportArgs),
+}
+
+/// Arguments of `task export`.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXPORT)]
+pub(crate) struct ExportArgs {
+    /// The task's id
+    #[arg(value_name = "ID")]
+    pub(crate) task: String,
+    /// Its failure on this message [default: the last one]
+    #[arg(long, value_name = "MESSAGE", value_parser = message_id)]
+    pub(crate) message: Option<MessageId>,
+    /// Make the case's folder in this directory
+    #[arg(short = 'd', long, value_name = "DIR", default_value = "cases")]
+    pub(crate) directory: PathBuf,
 }
 
 /// A task.

@@ -98,6 +98,7 @@ fn good_lines_are_accepted() {
         "explain orders -o json",
         "tasks --queue orders --outcome trapped --failed --max 5",
         "task show 17",
+        "task export 17 -d cases --message 00c0ffee0000000000000042",
         "status --url http://127.0.0.1:1 --timeout 5s -q",
         "ledger",
         "config show --listen 0.0.0.0:1 --config other.toml",

@@ -8,6 +8,7 @@ mod browse;
 mod component;
 mod config;
 mod explain;
+mod export;
 mod get;
 mod lease;
 mod message;

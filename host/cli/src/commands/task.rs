@@ -71,9 +71,12 @@ fn duration(task: &Value) -> String {
         .unwrap_or_default()
 }
 
-/// Shows one task.
+/// Shows or exports one task.
 pub(super) fn run(context: &Context, command: &TaskCommand) -> Result<(), Failure> {
-    let TaskCommand::Show(args) = command;
+    let args = match command {
+        TaskCommand::Show(args) => args,
+        TaskCommand::Export(args) => return super::export::run(context, args),
+    };
     let task = context.client.ask(Request::get(&["tasks", &args.task]))?;
     let screen = &context.screen;
     if screen.is_json() {
