@@ -34,8 +34,10 @@ pub struct CheckReport {
     pub plugin: String,
     /// The component's file.
     pub component: Option<PathBuf>,
-    /// The manifest's file.
+    /// The manifest's file; none: there is none beside the component.
     pub manifest: Option<PathBuf>,
+    /// Whether the manifest that holds is inside of the component.
+    pub embedded_manifest: bool,
     /// How it is called: `message`, `trigger`.
     pub style: Option<String>,
     /// By what that was found.
@@ -196,8 +198,9 @@ impl Found {
             (Err(error), ..) => FileState::Unreadable(format!("cannot be read ({error})")),
             (Ok(bytes), Kind::Component, _) => {
                 let digest = Digest::of(&bytes);
+                let embedded = ManifestFile::embedded(&bytes, file);
                 self.contents.insert(digest.clone(), bytes);
-                FileState::Component(digest)
+                FileState::Component(digest, embedded)
             }
             (Ok(bytes), Kind::Manifest, Ok(plugin)) => {
                 FileState::Manifest(Arc::new(ManifestFile::read(&bytes, file, &plugin)))
@@ -248,6 +251,8 @@ impl Found {
         if candidate.speaker != candidate.file {
             report.manifest = Some(self.folder.join(&candidate.speaker));
         }
+        report.embedded_manifest =
+            candidate.embedded_text.is_some() && candidate.manifest_text.is_none();
         if let Ok(definitions) = &candidate.definitions {
             let entries = attributes(definitions).entries();
             let shown = |(name, raw): (&str, oncue_core::definition::Raw)| {
@@ -256,6 +261,12 @@ impl Found {
             report.attributes = entries.into_iter().map(shown).collect();
             report.queues = candidate.queues().iter().map(ToString::to_string).collect();
             report.warnings = manifest::warnings(definitions);
+        }
+        if candidate.is_overridden() {
+            let (beside, file) = (&candidate.speaker, &candidate.file);
+            report.warnings.push(format!(
+                "the manifest embedded in \"{file}\" is not used: \"{beside}\" beside it wins"
+            ));
         }
         report
     }

@@ -157,7 +157,11 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         bytes: Vec<u8>,
     ) -> Result<FileState, String> {
         match kind {
-            Kind::Component => self.kept.keep(bytes).map(FileState::Component),
+            Kind::Component => {
+                let embedded = ManifestFile::embedded(&bytes, file);
+                let digest = self.kept.keep(bytes)?;
+                Ok(FileState::Component(digest, embedded))
+            }
             Kind::Manifest => {
                 // A name that no plugin can have is warned of by the catalog.
                 let plugin = PluginName::new(stem).map_err(|error| error.to_string())?;

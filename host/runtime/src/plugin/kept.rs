@@ -26,9 +26,12 @@ pub(crate) struct KeptVersion {
     pub(crate) component: Digest,
     /// The component's file name at that time.
     pub(crate) file: String,
-    /// The manifest's text; none: there was no manifest.
+    /// The text of the manifest beside it; none: there was no such manifest.
     #[serde(default)]
     pub(crate) manifest: Option<String>,
+    /// The text of the manifest inside of it.
+    #[serde(default)]
+    pub(crate) embedded: Option<String>,
 }
 
 /// A rollback that holds.
@@ -293,6 +296,7 @@ mod tests {
             component: Digest::of(b"one"),
             file: "orders.wasm".to_owned(),
             manifest: Some("[process]\n".to_owned()),
+            embedded: None,
         };
         let pin = Pin {
             component: Digest::of(b"one"),

@@ -20,6 +20,21 @@ const HEADER: usize = 8;
 /// The most bytes of a number of 32 bits.
 const MAX_NUMBER: usize = 5;
 
+/// Finds the embedded manifest. The last of several counts: tools append.
+///
+/// What is no WebAssembly, or is cut off, has none from there on; reading it as a component says
+/// why. Only the outermost sections are looked at: a component inside is another one.
+pub(crate) fn find(bytes: &[u8]) -> Option<&[u8]> {
+    sections(bytes)
+        .filter_map(|section| section.manifest())
+        .last()
+}
+
+/// What people call the embedded manifest of a file.
+pub(crate) fn speaker(file: &str) -> String {
+    format!("manifest in {file}")
+}
+
 /// A plugin with its manifest inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
@@ -147,4 +162,86 @@ fn write_number(to: &mut Vec<u8>, number: usize) {
         number >>= 7;
     }
     to.push(number as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+    const MANIFEST: &[u8] = b"[process]\nmemory = \"32 MiB\"\n";
+
+    fn packed(component: &[u8], manifest: &[u8]) -> Vec<u8> {
+        let packed = pack(component, "a.wasm", "a", manifest, "a.toml");
+        packed.expect("packed").bytes
+    }
+
+    #[test]
+    fn what_is_packed_is_found_and_packed_over() {
+        assert_eq!(find(COMPONENT), None);
+        let once = packed(COMPONENT, MANIFEST);
+        assert_eq!(find(&once), Some(MANIFEST));
+        // Lengths of one byte and of more.
+        let long = format!("# {}\n", "x".repeat(100_000));
+        let twice = packed(&once, long.as_bytes());
+        assert_eq!(find(&twice), Some(long.as_bytes()));
+        assert_eq!(packed(&twice, MANIFEST), once);
+        // Other sections stay where they are, also in a core module.
+        let module = wat::parse_str("(module (memory (export \"memory\") 1))").expect("a module");
+        let both = packed(&module, MANIFEST);
+        assert!(both.starts_with(&module));
+        assert!(wasmparser::validate(&both).is_ok());
+        assert!(wasmparser::validate(&twice).is_ok());
+    }
+
+    #[test]
+    fn a_manifest_in_a_component_inside_is_another_ones() {
+        let inner = packed(COMPONENT, MANIFEST);
+        let mut outer = COMPONENT.to_vec();
+        outer.push(4);
+        write_number(&mut outer, inner.len());
+        outer.extend_from_slice(&inner);
+        assert!(wasmparser::validate(&outer).is_ok());
+        assert_eq!(find(&outer), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_no_wasm_has_none() {
+        let whole = packed(COMPONENT, MANIFEST);
+        for length in 0..whole.len() {
+            assert_eq!(find(&whole[..length]), None, "{length}");
+        }
+        assert_eq!(
+            find(&[&whole[..], &[0, 0x80, 0x80, 0x80, 0x80, 0x80]].concat()),
+            Some(MANIFEST)
+        );
+        assert_eq!(find(b"no wasm at all, but long enough"), None);
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let manifest = b"[process]\nmemori = 1\nfuell = 2\n";
+        let check = |component: &[u8], stem: &str, wanted: &[&str]| {
+            let faults = pack(component, "a.wasm", stem, manifest, "a.toml").expect_err("refused");
+            assert_eq!(faults.len(), wanted.len(), "{faults:#?}");
+            for (fault, wanted) in faults.iter().zip(wanted) {
+                assert!(fault.contains(wanted), "{fault}, wanted {wanted}");
+            }
+        };
+        let both = [
+            "a.toml:2:1: \"process.memori\"",
+            "a.toml:3:1: \"process.fuell\"",
+        ];
+        check(COMPONENT, "a", &both);
+        check(b"text", "a", &["is not WebAssembly", both[0], both[1]]);
+        check(
+            &[COMPONENT, &[0, 9, 1]].concat(),
+            "a",
+            &["is truncated", both[0], both[1]],
+        );
+        check(COMPONENT, "a b", &["a b"]);
+        let long = vec![b'#'; 1 << 21];
+        let faults = pack(COMPONENT, "a.wasm", "a", &long, "a.toml").expect_err("refused");
+        assert!(faults[0].contains("of at most 1048576"), "{faults:?}");
+    }
 }

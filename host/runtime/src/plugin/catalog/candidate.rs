@@ -1,6 +1,7 @@
 //! From settled files to what each plugin should be: the component, and the definitions of the
 //! manifest or what stands for one.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,15 +11,18 @@ use oncue_core::definition::{Layered, ProcessAttributes};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_core::quantity::{format_bytes, format_count};
 
+use super::super::bounds::MAX_MANIFEST_BYTES;
 use super::super::digest::Digest;
+use super::super::kept::KeptVersion;
 use super::super::manifest::{self, Definitions, Manifest};
+use super::super::packed;
 use super::super::scan::{Kind, classify};
 
 /// A settled file, as the directory's thread read it.
 #[derive(Clone, Debug)]
 pub(crate) enum FileState {
-    /// A component, by content.
-    Component(Digest),
+    /// A component, by content, with the manifest that is embedded in it.
+    Component(Digest, Option<Arc<ManifestFile>>),
     /// A manifest, read.
     Manifest(Arc<ManifestFile>),
     /// It cannot be read, and why.
@@ -37,6 +41,16 @@ pub(crate) struct ManifestFile {
 impl ManifestFile {
     /// Reads a manifest; its faults are part of the answer.
     pub(crate) fn read(bytes: &[u8], file: &str, plugin: &PluginName) -> Self {
+        if bytes.len() as u64 > MAX_MANIFEST_BYTES {
+            // Only an embedded one: a file so large is not read.
+            let reason = format!("{file}: {}", packed::too_large(bytes));
+            return Self {
+                digest: Digest::of(bytes),
+                text: String::new(),
+                component: None,
+                definitions: Err(reason),
+            };
+        }
         let Manifest {
             component,
             definitions,
@@ -50,6 +64,17 @@ impl ManifestFile {
                 Err(faults) => Err(manifest::reason(&faults)),
             },
         }
+    }
+}
+
+impl ManifestFile {
+    /// Reads the manifest that is embedded in a component's file, if there is one and the file's
+    /// name can be a plugin's.
+    pub(crate) fn embedded(component: &[u8], file: &str) -> Option<Arc<Self>> {
+        let bytes = packed::find(component)?;
+        let (stem, _) = classify(file)?;
+        let plugin = PluginName::new(stem).ok()?;
+        Some(Arc::new(Self::read(bytes, &packed::speaker(file), &plugin)))
     }
 }
 
@@ -77,49 +102,89 @@ pub(crate) struct Candidate {
     /// The file that makes its claims, for sentences: the manifest, or else the component.
     pub(crate) speaker: String,
     pub(crate) component: Component,
+    /// The manifest that holds; none: no manifest.
     pub(crate) manifest: Option<Digest>,
+    /// The text of the manifest beside the component.
     pub(crate) manifest_text: Option<String>,
+    /// The text of the manifest inside of it, which holds when there is none beside.
+    pub(crate) embedded_text: Option<String>,
     /// What it defines, or why that cannot be told.
     pub(crate) definitions: Result<Arc<Definitions>, String>,
 }
 
 impl Candidate {
     /// A version that was kept.
-    pub(crate) fn kept(
-        plugin: &PluginName,
-        version: &super::super::kept::KeptVersion,
-    ) -> Candidate {
-        let speaker = format!("{plugin}.toml");
-        let manifest = version
-            .manifest
-            .as_ref()
-            .map(|text| ManifestFile::read(text.as_bytes(), &speaker, plugin));
+    pub(crate) fn kept(plugin: &PluginName, version: &KeptVersion) -> Candidate {
+        let read =
+            |text: &String, speaker: &str| ManifestFile::read(text.as_bytes(), speaker, plugin);
+        let beside = version.manifest.as_ref();
+        let beside = beside.map(|text| read(text, &format!("{plugin}.toml")));
+        let embedded = version.embedded.as_ref();
+        let embedded = embedded.map(|text| read(text, &packed::speaker(&version.file)));
         let component = Component::There(version.component.clone());
-        Self::new(plugin, version.file.clone(), component, manifest.as_ref())
+        let file = version.file.clone();
+        Self::new(plugin, file, component, beside.as_ref(), embedded.as_ref())
+    }
+
+    /// The same plugin as wanted with another version of its component: what lies beside stays,
+    /// what is inside of the component goes with it.
+    pub(crate) fn with_version(&self, plugin: &PluginName, version: &KeptVersion) -> Cow<'_, Self> {
+        if self.manifest_text.is_some() || self.embedded_text == version.embedded {
+            return Cow::Borrowed(self);
+        }
+        let alone = KeptVersion {
+            manifest: None,
+            ..version.clone()
+        };
+        Cow::Owned(Self {
+            file: self.file.clone(),
+            component: self.component.clone(),
+            ..Self::kept(plugin, &alone)
+        })
     }
 
     fn new(
         plugin: &PluginName,
         file: String,
         component: Component,
-        manifest: Option<&ManifestFile>,
+        beside: Option<&ManifestFile>,
+        embedded: Option<&ManifestFile>,
     ) -> Self {
-        let speaker = match manifest {
+        let speaker = match beside {
             Some(_) => format!("{plugin}.toml"),
             None => file.clone(),
         };
+        let manifest = beside.or(embedded);
         let definitions = match manifest {
             Some(manifest) => manifest.definitions.clone(),
             None => Ok(Arc::new(Definitions::without_manifest(plugin))),
         };
+        let text = |manifest: &ManifestFile| manifest.text.clone();
         Self {
             file,
             speaker,
             component,
             manifest: manifest.map(|manifest| manifest.digest.clone()),
-            manifest_text: manifest.map(|manifest| manifest.text.clone()),
+            manifest_text: beside.map(text),
+            embedded_text: embedded.map(text),
             definitions,
         }
+    }
+
+    /// Where the manifest that holds is, for people, if one is embedded.
+    pub(crate) fn packed_fact(&self) -> Option<String> {
+        let Self { file, speaker, .. } = self;
+        self.embedded_text.as_ref()?;
+        Some(if self.is_overridden() {
+            format!("{speaker}, which wins over the one embedded in {file}")
+        } else {
+            format!("embedded in {file}")
+        })
+    }
+
+    /// Whether there is an embedded manifest that does not hold, for the one beside it.
+    pub(crate) fn is_overridden(&self) -> bool {
+        self.embedded_text.is_some() && self.manifest_text.is_some()
     }
 
     /// The content of the component's file, if it is there.
@@ -242,15 +307,15 @@ pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<St
         let (manifest, unreadable) = match state {
             FileState::Manifest(manifest) => (Some(&**manifest), None),
             FileState::Unreadable(reason) => (None, Some(reason)),
-            FileState::Component(_) => (None, None),
+            FileState::Component(..) => (None, None),
         };
         let component = manifest.and_then(|manifest| manifest.component.clone());
         let component = component.unwrap_or_else(|| format!("{stem}.wasm"));
         if component != format!("{stem}.wasm") {
             named.insert(component.clone());
         }
-        let there = component_of(files, &component);
-        let mut candidate = Candidate::new(&plugin, component, there, manifest);
+        let (there, embedded) = component_of(files, &component);
+        let mut candidate = Candidate::new(&plugin, component, there, manifest, embedded);
         if let Some(reason) = unreadable {
             candidate.speaker.clone_from(file);
             candidate.definitions = Err(format!("\"{file}\" {reason} [{}]", Code::InvalidManifest));
@@ -267,8 +332,8 @@ pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<St
         }
         match PluginName::new(stem) {
             Ok(plugin) => {
-                let there = component_of(files, file);
-                let candidate = Candidate::new(&plugin, file.clone(), there, None);
+                let (there, embedded) = component_of(files, file);
+                let candidate = Candidate::new(&plugin, file.clone(), there, None, embedded);
                 derived.candidates.insert(plugin, candidate);
             }
             Err(error) => {
@@ -279,13 +344,20 @@ pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<St
     derived
 }
 
-fn component_of(files: &BTreeMap<String, FileState>, file: &str) -> Component {
+/// The component's file, and the manifest that is embedded in it.
+fn component_of<'a>(
+    files: &'a BTreeMap<String, FileState>,
+    file: &str,
+) -> (Component, Option<&'a ManifestFile>) {
     match files.get(file) {
-        Some(FileState::Component(digest)) => Component::There(digest.clone()),
-        Some(FileState::Unreadable(reason)) => Component::Unreadable(reason.clone()),
-        Some(FileState::Manifest(_)) => {
-            Component::Unreadable("is a manifest, not a component".to_owned())
+        Some(FileState::Component(digest, embedded)) => {
+            (Component::There(digest.clone()), embedded.as_deref())
         }
-        None => Component::Absent,
+        Some(FileState::Unreadable(reason)) => (Component::Unreadable(reason.clone()), None),
+        Some(FileState::Manifest(_)) => {
+            let reason = "is a manifest, not a component".to_owned();
+            (Component::Unreadable(reason), None)
+        }
+        None => (Component::Absent, None),
     }
 }

@@ -1,5 +1,6 @@
 //! One plugin: what is wanted of it, what serves, what was told of it, and what should be told now.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use oncue_core::names::{PluginName, QueueName};
 
 use super::super::bounds::KEPT_VERSIONS;
 use super::super::digest::Digest;
-use super::super::kept::{KeptVersion, Record};
+use super::super::kept::{KeptVersion, Pin, Record};
 use super::super::manifest::Definitions;
 use super::candidate::{Candidate, Component, Key, queues};
 use super::{Action, RollbackId, State, Update, Version};
@@ -60,7 +61,7 @@ pub(super) struct Waiting {
     pub(super) id: RollbackId,
     pub(super) component: Digest,
     /// What to go back to if it fails.
-    pub(super) before: Option<super::super::kept::Pin>,
+    pub(super) before: Option<Pin>,
 }
 
 #[derive(Debug, Default)]
@@ -100,28 +101,42 @@ impl Entry {
     }
 
     /// What should serve: the pinned content, or else the file's.
-    pub(super) fn key(&self) -> Option<Key> {
-        let wanted = self.wanted.as_ref()?;
-        let file = wanted.digest()?;
-        let pin = self
-            .record
-            .pin
-            .as_ref()
-            .filter(|pin| pin.instead_of == *file);
-        let component = pin.map_or(file, |pin| &pin.component).clone();
+    pub(super) fn key(&self, plugin: &PluginName) -> Option<Key> {
+        let wanted = self.meant(plugin)?;
+        let component = match self.pin() {
+            Some(pin) => pin.component.clone(),
+            None => wanted.digest()?.clone(),
+        };
         Some(Key {
             component,
             manifest: wanted.manifest.clone(),
         })
     }
 
+    /// What is wanted, with the manifest that is embedded in a pinned version instead of the
+    /// file's.
+    pub(super) fn meant(&self, plugin: &PluginName) -> Option<Cow<'_, Candidate>> {
+        let wanted = self.wanted.as_ref()?;
+        let pinned = self.pin().and_then(|pin| {
+            let mut versions = self.record.versions.iter();
+            versions.find(|version| version.component == pin.component)
+        });
+        Some(match pinned {
+            Some(version) => wanted.with_version(plugin, version),
+            None => Cow::Borrowed(wanted),
+        })
+    }
+
+    /// The rollback that holds for the present file.
+    fn pin(&self) -> Option<&Pin> {
+        let file = self.wanted.as_ref().and_then(Candidate::digest)?;
+        let pin = self.record.pin.as_ref();
+        pin.filter(|pin| pin.instead_of == *file)
+    }
+
     /// Whether a rollback holds for the present file.
     pub(super) fn is_pinned(&self) -> bool {
-        let file = self.wanted.as_ref().and_then(Candidate::digest);
-        self.record
-            .pin
-            .as_ref()
-            .is_some_and(|pin| Some(&pin.instead_of) == file)
+        self.pin().is_some()
     }
 
     /// The versions to which a rollback can go from the one that serves.
@@ -157,7 +172,7 @@ impl Entry {
         match &update.state {
             State::Ready(version) => {
                 let definitions = update.definitions.clone().unwrap_or_default();
-                self.good = self.key().map(|key| Good {
+                self.good = self.key(&update.plugin).map(|key| Good {
                     key,
                     version: version.clone(),
                     definitions,
@@ -188,11 +203,11 @@ impl Entry {
             .versions
             .iter()
             .find(|kept| kept.component == version.component);
-        let manifest = kept.and_then(|kept| kept.manifest.as_ref());
+        let kept = kept.map(|kept| Candidate::kept(&update.plugin, kept));
         self.good = Some(Good {
             key: Key {
                 component: version.component.clone(),
-                manifest: manifest.map(|text| Digest::of(text.as_bytes())),
+                manifest: kept.and_then(|kept| kept.manifest),
             },
             version: version.clone(),
             definitions: update.definitions.clone().unwrap_or_default(),
@@ -211,6 +226,7 @@ impl Entry {
             component,
             file: wanted.file.clone(),
             manifest: wanted.manifest_text.clone(),
+            embedded: wanted.embedded_text.clone(),
         };
         let versions = &mut self.record.versions;
         versions.retain(|kept| kept.component != version.component);
@@ -269,7 +285,7 @@ impl Entry {
 
     /// Forgets checks of versions that nobody asks for any more.
     pub(super) fn prune(&mut self, plugin: &PluginName) {
-        let mut wanted: BTreeSet<Key> = self.key().into_iter().collect();
+        let mut wanted: BTreeSet<Key> = self.key(plugin).into_iter().collect();
         wanted.extend(self.good.as_ref().map(|good| good.key.clone()));
         if self.may_restore && self.good.is_none() {
             wanted.extend(self.record.versions.iter().filter_map(|version| {

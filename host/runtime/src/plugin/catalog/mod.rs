@@ -338,12 +338,13 @@ impl Catalog {
                      or name another queue in its manifest [{code}]"
                 ));
             }
-            let rival = others().find_map(|(_, other)| {
-                let wanted = other.wanted.as_ref()?;
-                wanted.queues().contains(queue).then_some(&wanted.speaker)
+            let rival = others().find_map(|(name, other)| {
+                let wanted = other.meant(name)?;
+                let claims = wanted.queues().contains(queue);
+                claims.then(|| wanted.speaker.clone())
             });
             if let Some(rival) = rival {
-                return Some(both_claim(file, rival, queue));
+                return Some(both_claim(file, &rival, queue));
             }
         }
         None
@@ -360,7 +361,7 @@ impl Catalog {
         });
         // Also of files whose plugin waits for another file.
         let files = self.files.values().filter_map(|state| match state {
-            FileState::Component(digest) => Some(digest.clone()),
+            FileState::Component(digest, _) => Some(digest.clone()),
             FileState::Manifest(_) | FileState::Unreadable(_) => None,
         });
         entries.chain(records).chain(files).collect()

@@ -108,7 +108,7 @@ impl Entry {
             actions.push(Action::Remember(plugin.clone(), self.record.clone()));
             return actions;
         }
-        let check = self.key().and_then(|key| self.checks.get(&key));
+        let check = self.key(plugin).and_then(|key| self.checks.get(&key));
         if let Some(Check::Failed(reason) | Check::Deferred { reason, .. }) = check {
             let text = format!("plugin \"{plugin}\" cannot be rolled back: {reason}");
             self.record.pin = self

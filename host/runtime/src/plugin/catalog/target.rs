@@ -52,7 +52,7 @@ impl Entry {
         capacity: &Capacity,
         conflict: impl Fn(&BTreeSet<QueueName>) -> Option<String>,
     ) -> Target {
-        let Some(wanted) = &self.wanted else {
+        let Some(wanted) = self.meant(plugin) else {
             return Target::tell(self.update(plugin, State::Removed, None));
         };
         if let Some(reason) = wanted.fault(plugin, capacity) {
@@ -69,7 +69,7 @@ impl Entry {
         if let Some(reason) = conflict(&wanted.queues()) {
             return self.refused(plugin, reason, Some(definitions), true, &conflict);
         }
-        let Some(key) = self.key() else {
+        let Some(key) = self.key(plugin) else {
             let update = self.update(plugin, State::Missing, Some(definitions.clone()));
             return self.unless_refused(plugin, update, definitions, &conflict);
         };
@@ -78,6 +78,10 @@ impl Entry {
                 let state = State::Ready(good.version.clone());
                 let mut update = self.update(plugin, state, Some(definitions.clone()));
                 update.facts.clone_from(&good.facts);
+                let manifest = wanted.packed_fact();
+                update
+                    .facts
+                    .extend(manifest.map(|at| ("manifest".to_owned(), at)));
                 self.unless_refused(plugin, update, definitions, &conflict)
             }
             Standing::Pending(trial) => {

@@ -10,6 +10,7 @@ use super::*;
 
 mod claims;
 mod dropping;
+mod packed;
 mod versions;
 
 /// A host with one plugins directory.
@@ -59,7 +60,8 @@ impl Host {
         }
     }
 
-    /// Files settle: components by their text, manifests by theirs, `-` for gone.
+    /// Files settle: components by their text, manifests by theirs, `-` for gone. In a component's
+    /// text an embedded manifest follows after `|`.
     fn files(&mut self, files: &[(&str, &str)]) {
         for (file, text) in files {
             let state = match (*text, file.strip_suffix(".toml")) {
@@ -69,7 +71,15 @@ impl Host {
                     let manifest = ManifestFile::read(text.as_bytes(), file, &name(stem));
                     Some(FileState::Manifest(Arc::new(manifest)))
                 }
-                (text, None) => Some(FileState::Component(Digest::of(text.as_bytes()))),
+                (text, None) => {
+                    let embedded = text.split_once('|').map(|(_, manifest)| {
+                        let stem = file.trim_end_matches(".wasm");
+                        let speaker = super::super::packed::speaker(file);
+                        ManifestFile::read(manifest.as_bytes(), &speaker, &name(stem))
+                    });
+                    let digest = Digest::of(text.as_bytes());
+                    Some(FileState::Component(digest, embedded.map(Arc::new)))
+                }
             };
             self.catalog.settled(file, state);
         }
