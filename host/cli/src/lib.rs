@@ -13,6 +13,7 @@
 //! | `config` | settings and their origins |
 //! | `exit` | exit codes, and the one printer of errors |
 //! | `offline` | `plugin inspect` and `plugin check` |
+//! | `templates` | the projects that `oncue new` makes |
 //! | `serve` | the host, from its parts |
 //! | `wit` | the WIT packages inside the binary |
 //! | `demo` | the samples on a host of their own (feature `demo`) |
@@ -27,6 +28,7 @@ mod exit;
 mod offline;
 mod render;
 mod serve;
+mod templates;
 mod wit;
 
 use std::io;

@@ -80,7 +80,7 @@ pub(super) fn route_orders() {
         ),
         (
             r#"{"order":"o-3","kind":"invoice","amount":-1}"#,
-            "amount -1 is below 0",
+            "\"amount\" is below 0",
         ),
         (
             r#"{"order":"o-4","kind":"a/b","amount":1}"#,

@@ -10,6 +10,7 @@ pub(crate) mod definitions;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod messages;
+pub(crate) mod new;
 pub(crate) mod operations;
 pub(crate) mod serve;
 
@@ -149,6 +150,9 @@ pub(crate) enum Command {
     /// Show plugins, check components, go back to an earlier version
     #[command(subcommand)]
     Plugin(operations::PluginCommand),
+    /// Make a handler project from a template; no host is asked
+    #[command(after_long_help = new::EXAMPLES)]
+    New(new::NewArgs),
     /// Turn the trigger of a queue on or off
     Trigger(operations::TriggerArgs),
     /// Pause the host, a queue or a process: running tasks end, no new ones start

@@ -91,6 +91,8 @@ fn good_lines_are_accepted() {
         "plugin pack a.wasm --manifest b.toml --out c.wasm",
         "wit",
         "wit project/wit -o json",
+        "new greeter",
+        "new greeter --lang go --dir some/where",
         "trigger on orders",
         "pause",
         "pause --queue orders",
@@ -132,6 +134,7 @@ fn bad_lines_are_refused_with_the_reason() {
     check("queue define orders --no-such 1", "--no-such");
     check("explain", "required");
     check("plugin componentize core.wasm --wit wit", "--world");
+    check("new", "required");
     check("frobnicate", "unrecognized subcommand");
 }
 

@@ -12,6 +12,7 @@ mod export;
 mod get;
 mod lease;
 mod message;
+mod new;
 pub(crate) mod plugin;
 mod process;
 mod put;
@@ -79,6 +80,7 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Queue(command) => queue::run(context, command),
         Command::Process(command) => process::run(context, command),
         Command::Plugin(command) => plugin::run(context, command),
+        Command::New(args) => new::run(context, args),
         Command::Trigger(args) => trigger::run(context, args),
         Command::Pause(args) => trigger::pause(context, args, "pause"),
         Command::Resume(args) => trigger::pause(context, args, "resume"),

@@ -1,0 +1,147 @@
+//! The templates of `oncue new`: one small project for each language, in the binary.
+//!
+//! A new language is a folder under `host/cli/templates/` and an entry in [`TEMPLATES`]; nothing
+//! else knows which languages there are. Writing a project is up to `commands::new`, what
+//! the interfaces of `wit/` are to `wit`. Only languages whose templates are built and run by the
+//! tests are listed.
+
+/// A file of a project.
+pub(crate) struct File {
+    /// Where it goes in the project, with forward slashes and placeholders.
+    pub(crate) path: &'static str,
+    /// What goes there.
+    pub(crate) content: Content,
+}
+
+/// What a file holds.
+pub(crate) enum Content {
+    /// Text with placeholders: `{{name}}`, `{{crate_name}}`, `{{build}}`.
+    Text(&'static str),
+    /// Bytes, written as they are.
+    #[expect(dead_code, reason = "for languages whose bindings are objects")]
+    Bytes(&'static [u8]),
+}
+
+/// The project of one language.
+pub(crate) struct Template {
+    /// The word of `--lang`.
+    pub(crate) lang: &'static str,
+    /// Other words for it.
+    pub(crate) also: &'static [&'static str],
+    /// What it is and what its author needs, in a line.
+    pub(crate) about: &'static str,
+    /// Whether the handler is written against `wit/`, and gets a copy of it.
+    pub(crate) wit: bool,
+    /// Its files, those of [`SHARED`] apart.
+    pub(crate) files: &'static [File],
+}
+
+/// A file of text: where it goes, and where it is under `host/cli/templates/`.
+macro_rules! text {
+    ($path:literal, $from:literal) => {
+        File {
+            path: $path,
+            content: Content::Text(include_str!(concat!("../templates/", $from))),
+        }
+    };
+}
+
+/// What every project has: the golden cases, whose job is the same in every language.
+pub(crate) const SHARED: &[File] = &[
+    text!(".gitignore", "shared/gitignore"),
+    text!("cases/greets/input.json", "shared/cases/greets/input.json"),
+    text!(
+        "cases/greets/expected.json",
+        "shared/cases/greets/expected.json"
+    ),
+    text!("cases/empty/input.json", "shared/cases/empty/input.json"),
+    text!(
+        "cases/empty/expected.json",
+        "shared/cases/empty/expected.json"
+    ),
+    text!(
+        "cases/not-utf8/input.json",
+        "shared/cases/not-utf8/input.json"
+    ),
+    text!(
+        "cases/not-utf8/expected.json",
+        "shared/cases/not-utf8/expected.json"
+    ),
+];
+
+/// The manifest of a handler that puts by itself.
+const MANIFEST: File = text!("{{name}}.toml", "shared/manifest.toml");
+
+/// Every language, in the order in which they are listed.
+pub(crate) const TEMPLATES: &[Template] = &[Template {
+    lang: "rust",
+    also: &["rs"],
+    about: "Rust; needs cargo and the target wasm32-wasip2",
+    wit: true,
+    files: &[
+        MANIFEST,
+        text!("Cargo.toml", "rust/Cargo.toml"),
+        text!("Cargo.lock", "rust/Cargo.lock"),
+        text!("src/lib.rs", "rust/src/lib.rs"),
+        text!("oncue-project.toml", "rust/oncue-project.toml"),
+        text!("README.md", "rust/README.md"),
+    ],
+}];
+
+/// The template of a language, by any of its words.
+pub(crate) fn find(lang: &str) -> Option<&'static Template> {
+    TEMPLATES
+        .iter()
+        .find(|template| template.lang == lang || template.also.contains(&lang))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::new::EXAMPLES;
+
+    #[test]
+    fn every_word_means_one_language() {
+        let mut words: Vec<&str> = TEMPLATES
+            .iter()
+            .flat_map(|template| template.also.iter().chain([&template.lang]))
+            .copied()
+            .collect();
+        words.sort_unstable();
+        let all = words.len();
+        words.dedup();
+        assert_eq!(words.len(), all, "{words:?}");
+        for word in words {
+            assert!(find(word).is_some(), "{word}");
+        }
+        assert!(find("cobol").is_none());
+    }
+
+    #[test]
+    fn every_template_is_whole() {
+        for template in TEMPLATES {
+            let has = |path: &str| template.files.iter().any(|file| file.path == path);
+            for path in ["oncue-project.toml", "README.md", "{{name}}.toml"] {
+                assert!(has(path), "{}: no {path}", template.lang);
+            }
+            let mut paths: Vec<&str> = template
+                .files
+                .iter()
+                .chain(SHARED)
+                .map(|file| file.path)
+                .collect();
+            paths.sort_unstable();
+            let all = paths.len();
+            paths.dedup();
+            assert_eq!(paths.len(), all, "{}: a path twice", template.lang);
+        }
+    }
+
+    #[test]
+    fn the_help_lists_every_language() {
+        for template in TEMPLATES {
+            let line = format!("  {:<8} {}\n", template.lang, template.about);
+            assert!(EXAMPLES.contains(&line), "{line}");
+        }
+    }
+}

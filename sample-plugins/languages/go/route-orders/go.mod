@@ -1,0 +1,3 @@
+module route-orders
+
+go 1.25
