@@ -96,17 +96,11 @@ impl PluginState {
             | Self::Quarantined {
                 serving: Some(version),
                 ..
-            } => {
-                let style = match version.style {
-                    crate::tasks::CallStyle::Message => oncue_core::definition::Style::Message,
-                    crate::tasks::CallStyle::Trigger => oncue_core::definition::Style::Trigger,
-                };
-                ComponentState::Ready(oncue_core::process_table::ComponentVersion {
-                    digest: version.digest.as_str().into(),
-                    style,
-                    demand,
-                })
-            }
+            } => ComponentState::Ready(oncue_core::process_table::ComponentVersion {
+                digest: version.digest.as_str().into(),
+                style: version.style,
+                demand,
+            }),
         }
     }
 }
@@ -132,7 +126,7 @@ pub struct PluginView {
     /// Digest of the version that serves.
     pub digest: Option<String>,
     /// How it is called.
-    pub style: Option<crate::tasks::CallStyle>,
+    pub style: Option<oncue_core::definition::Style>,
     /// Its process definition.
     pub process: ProcessName,
     /// Queues bound to it by its manifest.

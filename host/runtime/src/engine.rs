@@ -327,7 +327,7 @@ impl Sandbox {
         let limits = Limits::new(attributes);
         let log = Log::new(limits.log);
         let deadline = Arc::new(Deadline::new(limits.deadline, limits.task_deadline));
-        let guest = Guest::new(None, &limits, &log, &deadline, false);
+        let guest = Guest::new(None, &limits, &log, &deadline, false, None);
         let mut store = new_store(self.engine(), guest, &limits).map_err(host_fault)?;
         let running = self.ticker().running();
         let tried = loaded.try_out(&mut store);

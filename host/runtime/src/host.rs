@@ -106,9 +106,9 @@ impl TaskHost for WasmTaskHost {
                  drop it again [start-failed]"
             )));
         };
-        if !loaded.styles().contains(&component.style) {
+        if loaded.bound(component.style).is_none() {
             return Err(StartError(format!(
-                "plugin \"{}\" has no handler of {:?} style; set style = \"auto\" [start-failed]",
+                "plugin \"{}\" has no handler of {} style; set style = \"auto\" [start-failed]",
                 component.plugin, component.style
             )));
         }

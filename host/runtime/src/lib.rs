@@ -3,7 +3,8 @@
 //!
 //! It knows no queue, no trigger and no policy: a [`oncue_manager::tasks::TaskSession`] acts for
 //! the guest, and `wasmtime::Error` becomes an outcome or a [`PluginError`] before it leaves. Start
-//! at [`host`] for how a task is started, at `task` for how it runs, at [`engine`] for the
+//! at [`host`] for how a task is started, at `task` for how it runs, at
+//! `style` for how it is called, at [`engine`] for the
 //! settings, at `interfaces` for what a guest may call.
 
 pub mod engine;
@@ -17,6 +18,7 @@ mod interfaces;
 mod limiter;
 mod loaded;
 mod sink;
+mod style;
 mod task;
 mod ticker;
 mod worker;

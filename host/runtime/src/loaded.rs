@@ -5,35 +5,19 @@
 
 use std::fmt;
 
+use oncue_core::definition::Style;
 use oncue_core::quantity::format_bytes;
-use oncue_manager::tasks::CallStyle;
-use wasmtime::component::{Component, InstancePre};
-use wasmtime::{Engine, Store};
+use wasmtime::component::{Component, Instance, InstancePre};
+use wasmtime::{AsContextMut, Engine, Store};
 
 use crate::engine::Sandbox;
 use crate::error::PluginError;
 use crate::interfaces::Guest;
-use crate::interfaces::bindings::exports::oncue::handler::{on_message, on_trigger};
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
+use crate::style::{Bound, STYLES, StyleDef, is_offered};
 
 /// Bytes of a page of linear memory.
 const PAGE: u64 = 64 << 10;
-
-/// What may be imported, each name or its beginning. What matches and still does not link has
-/// another type or version.
-const KNOWN_IMPORTS: [&str; 11] = [
-    "oncue:handler/",
-    "wasi:keyvalue/store@",
-    "wasi:keyvalue/atomics@",
-    "wasi:logging/logging@",
-    "wasi:config/store@",
-    "wasi:cli/",
-    "wasi:clocks/",
-    "wasi:filesystem/",
-    "wasi:io/",
-    "wasi:random/",
-    "wasi:sockets/",
-];
 
 /// What an instance needs before it has done anything. A limit below it can never be met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,9 +31,8 @@ pub struct Needs {
 /// A component that is ready to be instantiated.
 pub struct Loaded {
     pre: InstancePre<Guest>,
-    message: Option<on_message::GuestIndices>,
-    trigger: Option<on_trigger::GuestIndices>,
-    styles: Vec<CallStyle>,
+    /// The styles it has, in the order of the table. Never empty.
+    bound: Vec<(&'static StyleDef, Bound)>,
     imports: Vec<String>,
     exports: Vec<String>,
     needs: Needs,
@@ -58,14 +41,17 @@ pub struct Loaded {
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            styles,
+            bound,
             imports,
             exports,
             needs,
             ..
         } = self;
         f.debug_struct("Loaded")
-            .field("styles", styles)
+            .field(
+                "styles",
+                &bound.iter().map(|(def, _)| def.style).collect::<Vec<_>>(),
+            )
             .field("imports", imports)
             .field("exports", exports)
             .field("needs", needs)
@@ -88,7 +74,7 @@ impl Loaded {
         let needs = needs(component)?;
         let unknown: Vec<_> = imports
             .iter()
-            .filter(|name| !is_known(name))
+            .filter(|name| !is_offered(name))
             .cloned()
             .collect();
         if !unknown.is_empty() {
@@ -100,16 +86,11 @@ impl Loaded {
             .map_err(|error| {
                 PluginError::WrongWorld(format!("the component does not fit this host: {error:#}"))
             })?;
-        let message = on_message::GuestIndices::new(&pre).ok();
-        let trigger = on_trigger::GuestIndices::new(&pre).ok();
-        let styles: Vec<_> = [
-            message.as_ref().map(|_| CallStyle::Message),
-            trigger.as_ref().map(|_| CallStyle::Trigger),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if styles.is_empty() {
+        let bound: Vec<_> = STYLES
+            .iter()
+            .filter_map(|def| Some((*def, (def.bind)(&pre).ok()?)))
+            .collect();
+        if bound.is_empty() {
             return Err(PluginError::NoStyle { exports, imports });
         }
         // Off the first task's path: the image that instances start from.
@@ -122,9 +103,7 @@ impl Loaded {
             })?;
         Ok(Self {
             pre,
-            message,
-            trigger,
-            styles,
+            bound,
             imports,
             exports,
             needs,
@@ -132,18 +111,23 @@ impl Loaded {
     }
 
     /// How it may be called, by the handlers that it exports. Never empty.
-    #[must_use]
-    pub fn styles(&self) -> &[CallStyle] {
-        &self.styles
+    pub fn styles(&self) -> impl Iterator<Item = Style> {
+        self.bound.iter().map(|(def, _)| def.style)
     }
 
-    /// How it is called unless its definition says otherwise: message style before trigger style.
+    /// How it is called unless its definition says otherwise: the first of the table that fits.
     #[must_use]
-    pub fn style(&self) -> CallStyle {
-        *self
-            .styles
-            .first()
+    pub fn style(&self) -> Style {
+        self.styles()
+            .next()
             .expect("a component without a style is not loaded")
+    }
+
+    /// Its handler of that style.
+    pub(crate) fn bound(&self, style: Style) -> Option<(&'static StyleDef, &Bound)> {
+        let mut bound = self.bound.iter();
+        let (def, handler) = bound.find(|(def, _)| def.style == style)?;
+        Some((def, handler))
     }
 
     /// Names of its imports.
@@ -168,52 +152,22 @@ impl Loaded {
         self.pre.engine()
     }
 
-    /// A new instance, to be called for messages.
-    pub(crate) async fn message_handler(
-        &self,
-        store: &mut Store<Guest>,
-    ) -> wasmtime::Result<on_message::Guest> {
-        let indices = self
-            .message
-            .as_ref()
-            .ok_or_else(|| wrong_style(CallStyle::Message))?;
-        let instance = self.pre.instantiate_async(&mut *store).await?;
-        indices.load(store, &instance)
-    }
-
-    /// A new instance, to be called with a trigger message.
-    pub(crate) async fn trigger_handler(
-        &self,
-        store: &mut Store<Guest>,
-    ) -> wasmtime::Result<on_trigger::Guest> {
-        let indices = self
-            .trigger
-            .as_ref()
-            .ok_or_else(|| wrong_style(CallStyle::Trigger))?;
-        let instance = self.pre.instantiate_async(&mut *store).await?;
-        indices.load(store, &instance)
+    /// A new instance.
+    pub(crate) async fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Instance> {
+        self.pre.instantiate_async(&mut *store).await
     }
 
     /// Instantiates it and checks the types of every handler that it exports.
     pub(crate) async fn try_out(&self, store: &mut Store<Guest>) -> wasmtime::Result<()> {
-        let instance = self.pre.instantiate_async(&mut *store).await?;
-        if let Some(indices) = &self.message {
-            indices.load(&mut *store, &instance)?;
-        }
-        if let Some(indices) = &self.trigger {
-            indices.load(&mut *store, &instance)?;
+        let instance = self.instantiate(store).await?;
+        for (_, bound) in &self.bound {
+            match bound {
+                Bound::EachMessage(caller) => caller.check(store.as_context_mut(), &instance)?,
+                Bound::Queue(handler) => handler.check(store.as_context_mut(), &instance)?,
+            }
         }
         Ok(())
     }
-}
-
-fn is_known(import: &str) -> bool {
-    KNOWN_IMPORTS.iter().any(|known| import.starts_with(known))
-}
-
-/// No task is started with a style that its component has not; this says so if one is.
-fn wrong_style(style: CallStyle) -> crate::classify::Stop {
-    crate::classify::Stop::Host(format!("the component has no handler of {style:?} style"))
 }
 
 /// What an instance needs, or why no slot can hold it.

@@ -67,7 +67,7 @@ impl Sandbox {
     fn run_loop(&self) -> wasmtime::Result<u64> {
         let limits = Limits::new(&ProcessAttributes::default());
         let deadline = Arc::new(Deadline::new(limits.deadline, limits.task_deadline));
-        let guest = Guest::new(None, &limits, &Log::new(0), &deadline, false);
+        let guest = Guest::new(None, &limits, &Log::new(0), &deadline, false, None);
         let mut store = new_store(self.engine(), guest, &limits)?;
         let module = Module::new(self.engine(), LOOP)?;
         let took = finish(turn(&mut store, &module))?;

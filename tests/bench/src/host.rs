@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
+use oncue_core::definition::Style;
 use oncue_core::definition::{Layered, ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
+use oncue_manager::tasks::ComponentVersion;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
-use oncue_manager::tasks::{CallStyle, ComponentVersion};
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::engine::compile;
 use oncue_runtime::{Components, Loaded, Sandbox, WasmTaskHost};
@@ -63,7 +64,7 @@ pub(crate) async fn start(
     let version = ComponentVersion {
         plugin: plugin.clone(),
         digest: DIGEST.to_owned(),
-        style: CallStyle::Message,
+        style: Style::Message,
     };
     handle
         .plugin_changed(PluginUpdate {

@@ -84,7 +84,8 @@ pub struct ProcessAttributes {
     pub reuse: u32,
     /// Messages for one durable write.
     pub batch: u32,
-    /// Where stdout goes (command style); none, as it is not supported yet.
+    /// Where stdout (command style) or the response (wasi-http style) is put; none: where the
+    /// message wants its reply, else to the log.
     pub output: Option<QueueName>,
     /// Free text for the trigger message.
     pub environment_data: String,
@@ -218,8 +219,9 @@ attributes! {
          message to the next.";
     batch = batch: u32, "batch", Integer { min: 1, max: MAX_BATCH }, "1",
         "Message style: how many messages share one durable write.";
-    output = output: Option<QueueName>, "output", NotYet(OptionalName), "",
-        "Command style: where stdout is put. Not supported yet.";
+    output = output: Option<QueueName>, "output", OptionalName, "",
+        "Command and wasi-http style: the queue that stdout or the response becomes a message in. \
+         If empty, the queue that the message wants its reply in, else the log.";
     environment_data = environment_data: String, "environment-data", TEXT, "",
         "Free text that the handler finds in the trigger message.";
     user_data = user_data: String, "user-data", TEXT, "",

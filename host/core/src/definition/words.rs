@@ -1,6 +1,10 @@
 //! Attributes that take one of a few words. The words are permanent.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A type whose values are written as words.
 pub(super) trait Words: Copy + PartialEq + 'static {
@@ -118,5 +122,36 @@ words! {
         /// `wasi:http/incoming-handler`.
         WasiHttp = "wasi-http",
     }
-    not yet: Command, WasmcloudMessaging, WasiMessaging, SpinSqs, WasiHttp
+}
+
+impl Style {
+    /// Whether the component works the queue itself, in units of its own making. Every other style
+    /// is called once for each message.
+    #[must_use]
+    pub const fn works_the_queue(self) -> bool {
+        matches!(self, Self::Trigger)
+    }
+
+    /// The style of that word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|style| style.as_str() == word)
+    }
+}
+
+impl Serialize for Style {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Style {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Cow::<'de, str>::deserialize(deserializer)?;
+        Self::from_word(&word)
+            .ok_or_else(|| D::Error::custom(format_args!("\"{word}\" is no style")))
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use oncue_core::definition::{ProcessAttributes, QueueAttributes};
+use oncue_core::definition::{ProcessAttributes, QueueAttributes, Style};
 use oncue_core::message::Message;
 use oncue_core::names::{PluginName, ProcessName, QueueName};
 use oncue_core::outcome::CallEnd;
@@ -29,16 +29,6 @@ pub mod trigger_style;
 pub use oncue_core::trigger::TaskId;
 pub use session::TaskSession;
 
-/// How a component wants to be called. Found by shape when it is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CallStyle {
-    /// `on-message`: the manager drains the queue and calls once per message.
-    Message,
-    /// `on-trigger`: the handler works the queue itself.
-    Trigger,
-}
-
 /// A component version that can be started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComponentVersion {
@@ -46,8 +36,8 @@ pub struct ComponentVersion {
     pub plugin: PluginName,
     /// SHA-256 of the component, 64 lower-case hexadecimal digits.
     pub digest: String,
-    /// How it is called.
-    pub style: CallStyle,
+    /// How it is called: never [`Style::Auto`], which is settled when it is loaded.
+    pub style: Style,
 }
 
 /// Everything settled at step 62 about a task that is about to start.

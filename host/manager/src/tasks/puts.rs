@@ -24,8 +24,8 @@ use crate::shared::QueueCell;
 pub const MAX_UNIT_BYTES: u64 = 256 << 20;
 
 impl TaskSession {
-    /// Puts need a grant, to the task's own queue too. Only the manager's own reply queue is open
-    /// while a message that wants its answer there is in hand.
+    /// Puts need a grant, to the task's own queue too. Only the definition's `output` needs none,
+    /// and the manager's own reply queue while a message that wants its answer there is in hand.
     pub(crate) fn may_put(&self, queue: &QueueName) -> Result<Arc<QueueCell>, PortError> {
         let answers = || {
             let unit = self.unit.lock();
@@ -33,7 +33,9 @@ impl TaskSession {
             *queue == QueueName::replies()
                 && headers.any(|header| header.reply_to.as_ref() == Some(queue))
         };
-        let granted = self.spec.attributes.grants.may_put(queue) || answers();
+        let attributes = &self.spec.attributes;
+        let is_output = attributes.output.as_ref() == Some(queue);
+        let granted = is_output || attributes.grants.may_put(queue) || answers();
         self.granted("put", granted, queue)
     }
 
@@ -157,6 +159,32 @@ impl TaskSession {
         known.map_or(Ok(None), |known| same(&known.body_digest, known.id))
     }
 
+    /// Puts what a handler of a style without puts made of `message`: to the definition's `output`,
+    /// else to where the message wants its reply. It correlates to the message: by its correlation
+    /// id, else by its id. `None` when nobody wants it.
+    ///
+    /// # Errors
+    /// See [`PortError`].
+    pub fn put_output(
+        &self,
+        message: &Delivered,
+        body: bytes::Bytes,
+        mut options: super::port::PutOptions,
+    ) -> Result<Option<MessageId>, PortError> {
+        let header = &message.message.header;
+        let wanted = self.spec.attributes.output.as_ref();
+        let Some(queue) = wanted.or(header.reply_to.as_ref()).cloned() else {
+            return Ok(None);
+        };
+        options.correlation_id = Some(correlation(header));
+        self.put(PutRequest {
+            queue,
+            body,
+            options,
+        })
+        .map(Some)
+    }
+
     /// Puts a copy of a message to another queue, properties and all; the body never enters the
     /// guest.
     ///
@@ -185,6 +213,13 @@ impl TaskSession {
             options,
         })
     }
+}
+
+/// What an answer to a message carries as its correlation id.
+#[must_use]
+pub fn correlation(header: &Header) -> String {
+    let own = header.correlation_id.clone();
+    own.unwrap_or_else(|| header.id.to_string())
 }
 
 /// Whether a queue takes a body of that size.

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, OwnedRwLockWriteGuard};
 use super::open_unit::OpenUnit;
 use super::port::{GetOptions, Got, MAX_WAIT, PortError};
 use super::record::{Progress, TaskEnd};
-use super::{CallStyle, Delivered, Refusal, TaskCost, TaskSpec};
+use super::{Delivered, Refusal, TaskCost, TaskSpec};
 use crate::event::Event;
 use crate::shared::{Phase, QueueCell, Shared};
 
@@ -215,7 +215,7 @@ impl TaskSession {
             .unwrap_or_else(|| self.spec.queue.clone());
         let granted = queue == self.spec.queue || self.spec.attributes.grants.may_get(&queue);
         let cell = self.granted("get", granted, &queue)?;
-        if self.spec.component.style == CallStyle::Trigger && self.unit.lock().taken.is_empty() {
+        if self.spec.component.style.works_the_queue() && self.unit.lock().taken.is_empty() {
             let conflicts = self.cell.conflicts.load(Ordering::Relaxed);
             self.run_alone_after(conflicts).await;
         }
@@ -293,7 +293,7 @@ impl TaskSession {
             .in_hand
             .mark(&cell.name, delivered.message.header.id);
         unit.got(Arc::clone(&delivered), slot);
-        if self.spec.component.style == CallStyle::Trigger {
+        if self.spec.component.style.works_the_queue() {
             unit.input = Some(delivered.message.header.id);
             unit.requests = 0;
         }

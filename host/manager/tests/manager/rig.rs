@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use oncue_core::definition::Style;
 use oncue_core::outcome::CallEnd;
 use oncue_core::time::Timestamp;
 use oncue_manager::handle::{Browsed, TaskFilter};
@@ -15,8 +16,8 @@ use oncue_manager::status::{Explanation, QueueView};
 use oncue_manager::tasks::port::{GetOptions, Got, PutOptions, PutRequest};
 use oncue_manager::tasks::record::TaskRecord;
 use oncue_manager::tasks::{
-    CallReport, CallStyle, ComponentVersion, Delivered, Handler, StartError, TaskCost, TaskHost,
-    TaskSession, drain, trigger_style,
+    CallReport, ComponentVersion, Delivered, Handler, StartError, TaskCost, TaskHost, TaskSession,
+    drain, trigger_style,
 };
 use oncue_manager::{ApiError, Clock, Handle, Manager, ManagerConfig, ManualClock};
 use oncue_store::Store;
@@ -239,7 +240,7 @@ impl Rig {
         let PluginState::Ready(version) = ready(plugin, "1") else {
             unreachable!("ready is ready");
         };
-        let style = CallStyle::Trigger;
+        let style = Style::Trigger;
         let state = PluginState::Ready(ComponentVersion { style, ..version });
         self.update(update(plugin, state, process, queues))
             .expect("the plugin is taken");

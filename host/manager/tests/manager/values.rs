@@ -1,12 +1,13 @@
 //! The values that tests give and take: names, puts, ends of calls, plugins.
 
 use bytes::Bytes;
+use oncue_core::definition::Style;
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
 use oncue_core::outcome::{CallEnd, Failure, Outcome};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
-use oncue_manager::tasks::{CallReport, CallStyle, ComponentVersion, Delivered, TaskSession};
+use oncue_manager::tasks::{CallReport, ComponentVersion, Delivered, TaskSession};
 
 /// Attributes as a person writes them.
 pub(crate) type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -78,7 +79,7 @@ pub(crate) fn ready(plugin: &str, digest: &str) -> PluginState {
     PluginState::Ready(ComponentVersion {
         plugin: PluginName::new(plugin).expect("a plugin's name"),
         digest: format!("{plugin}-{digest}"),
-        style: CallStyle::Message,
+        style: Style::Message,
     })
 }
 

@@ -7,13 +7,14 @@
 
 use std::sync::Arc;
 
-use oncue_manager::tasks::TaskSession;
+use oncue_manager::tasks::{Delivered, TaskSession};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::WasiCtx;
 
 use crate::classify::Stop;
 use crate::limiter::Limiter;
 use crate::sink::Log;
+use crate::style::{Caller, Dressing, Kept, STYLES};
 use crate::task::deadline::Deadline;
 use crate::task::limits::Limits;
 
@@ -51,6 +52,9 @@ pub(crate) struct Guest {
     /// The most that one value may bring into or out of the guest, in bytes.
     memory: u64,
     sockets: wasi::Sockets,
+    /// What its style keeps for the end of the call.
+    #[expect(dead_code, reason = "for the styles that read what an instance wrote")]
+    pub(crate) kept: Kept,
 }
 
 impl Guest {
@@ -61,11 +65,23 @@ impl Guest {
         log: &Log,
         deadline: &Arc<Deadline>,
         refills: bool,
+        message: Option<(&dyn Caller, &Arc<Delivered>)>,
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.all_handles());
+        let mut wasi = wasi::context(session.as_ref(), log);
+        let mut kept = Kept::default();
+        if let (Some(session), Some((caller, message))) = (&session, message) {
+            let mut dressing = Dressing {
+                session,
+                message,
+                kept: &mut kept,
+            };
+            caller.dress(&mut wasi, &mut dressing);
+        }
         Self {
-            wasi: wasi::context(session.as_ref(), log),
+            wasi: wasi.build(),
+            kept,
             session,
             table,
             limiter: Limiter::new(limits.memory, limits.table_elements),
@@ -80,7 +96,7 @@ impl Guest {
     }
 
     /// The task, or the end of a guest that has none.
-    fn session(&self) -> wasmtime::Result<&Arc<TaskSession>> {
+    pub(crate) fn session(&self) -> wasmtime::Result<&Arc<TaskSession>> {
         self.session.as_ref().ok_or_else(|| {
             let why = "it called the queue manager while it was being instantiated";
             Stop::trap(why.to_owned()).into()
@@ -102,5 +118,8 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     standard::keyvalue::atomics::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
     standard::logging::logging::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
     standard::config::store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    for def in STYLES {
+        (def.link)(linker)?;
+    }
     Ok(())
 }

@@ -15,7 +15,7 @@ use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, Network};
 use wasmtime_wasi::p2::bindings::sockets::{ip_name_lookup, tcp, tcp_create_socket, udp};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView};
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::Guest;
 use crate::sink::{Log, cut};
@@ -68,8 +68,8 @@ impl WasiView for Guest {
     }
 }
 
-/// What one instance is granted.
-pub(super) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtx {
+/// What every instance is granted; its style may add to it.
+pub(super) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtxBuilder {
     let mut wasi = WasiCtxBuilder::new();
     wasi.stdout(log.output()).stderr(log.error());
     if let Some(session) = session {
@@ -87,7 +87,7 @@ pub(super) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtx 
             Box::pin(std::future::ready(first))
         });
     }
-    wasi.build()
+    wasi
 }
 
 /// A connect asks first whether it may be bound to no address in particular. That alone may go on,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use oncue_core::definition::{ProcessAttributes, Style};
+use oncue_core::definition::Style;
 use oncue_core::names::{PluginName, QueueName};
 use serde::Serialize;
 
@@ -309,7 +309,7 @@ impl Found {
             .unwrap_or_default();
         match loader.prepare(bytes, digest, file, &attributes, None) {
             Ok(fit) => {
-                report.style = Some(word(fit.judgement.style));
+                report.style = Some(fit.judgement.style.to_string());
                 report.why = Some(fit.judgement.why);
                 report.compile_time = fit.compile_time.map(millis);
             }
@@ -318,16 +318,6 @@ impl Found {
             }
         }
     }
-}
-
-fn word(style: Style) -> String {
-    let attributes = ProcessAttributes {
-        style,
-        ..ProcessAttributes::default()
-    };
-    let entries = attributes.entries();
-    let style = entries.into_iter().find(|(name, _)| *name == "style");
-    style.map(|(_, raw)| raw.to_string()).unwrap_or_default()
 }
 
 fn millis(time: std::time::Duration) -> u64 {
@@ -391,7 +381,7 @@ pub fn inspect(path: &Path, compiler: &Compiler) -> Result<Inspection, String> {
     };
     match shape::judge(&interfaces, Style::Auto, file) {
         Ok(judgement) => {
-            inspection.style = Some(word(judgement.style));
+            inspection.style = Some(judgement.style.to_string());
             inspection.why = judgement.why;
         }
         Err(why) => inspection.why = why,

@@ -121,7 +121,7 @@ fn worlds(resolve: &Resolve, package: PackageId) -> String {
 fn describe(bytes: Vec<u8>, file: &str) -> Result<Made, String> {
     let interfaces = reading::read(&bytes, file)?;
     let (style, why) = match shape::judge(&interfaces, Style::Auto, file) {
-        Ok(judgement) => (Some(shape::word(judgement.style)), judgement.why),
+        Ok(judgement) => (Some(judgement.style.to_string()), judgement.why),
         Err(reason) => (None, reason),
     };
     Ok(Made {

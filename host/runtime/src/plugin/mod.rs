@@ -22,7 +22,7 @@ mod catalog;
 pub mod check;
 mod compile;
 mod componentize;
-mod contract;
+pub(crate) mod contract;
 mod digest;
 mod directory;
 mod keeper;

@@ -16,9 +16,6 @@ use wasmparser::{Parser, Payload, ValidPayload, Validator, WasmFeatures};
 use super::contract::{Function, Type};
 use super::module::malformed;
 
-/// The function of a handler's interface.
-pub(crate) const HANDLE: &str = "handle";
-
 /// The first four bytes of every WASM file.
 const MAGIC: &[u8; 4] = b"\0asm";
 /// Where the other kind of compiled file begins: refused, since it is native code.
@@ -51,10 +48,10 @@ pub(crate) struct Export {
 /// What is exported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ExportKind {
-    /// An interface, with its function `handle` if it has one.
-    Interface(Option<Function>),
+    /// An interface, with its functions by their names.
+    Interface(BTreeMap<String, Function>),
     /// A function that stands alone.
-    Function,
+    Function(Option<Function>),
     /// A type, module or component.
     Other,
 }
@@ -167,10 +164,8 @@ impl<'a> Names<'a> {
                 continue;
             };
             let kind = match item.ty {
-                ComponentEntityType::Instance(id) => {
-                    ExportKind::Interface(reader.function_of(id, HANDLE))
-                }
-                ComponentEntityType::Func(_) => ExportKind::Function,
+                ComponentEntityType::Instance(id) => ExportKind::Interface(reader.functions(id)),
+                ComponentEntityType::Func(id) => ExportKind::Function(reader.function(id)),
                 _ => ExportKind::Other,
             };
             interfaces.exports.push(Export {
@@ -230,11 +225,13 @@ impl TypeReader<'_> {
         }
     }
 
-    fn function_of(&self, id: ComponentInstanceTypeId, name: &str) -> Option<Function> {
-        match self.items(id).get(name)? {
-            ComponentEntityType::Func(id) => self.function(*id),
+    fn functions(&self, id: ComponentInstanceTypeId) -> BTreeMap<String, Function> {
+        let items = self.items(id).into_iter();
+        let functions = items.filter_map(|(name, item)| match item {
+            ComponentEntityType::Func(id) => Some((name.to_owned(), self.function(id)?)),
             _ => None,
-        }
+        });
+        functions.collect()
     }
 
     fn function(&self, id: ComponentFuncTypeId) -> Option<Function> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oncue_core::definition::{ProcessAttributes, Style};
 use oncue_core::quantity::format_bytes;
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
-use oncue_manager::tasks::{CallStyle, ComponentVersion};
+use oncue_manager::tasks::ComponentVersion;
 
 use super::catalog::{NotPassed, State, Update, Version};
 use crate::engine::{self, Loaded, Sandbox};
@@ -75,15 +75,7 @@ fn not_passed(file: &str, error: &PluginError) -> NotPassed {
 
 /// Whether the component really has a handler of the style.
 pub(crate) fn has_style(loaded: &Loaded, style: Style) -> bool {
-    call_style(style).is_some_and(|style| loaded.styles().contains(&style))
-}
-
-fn call_style(style: Style) -> Option<CallStyle> {
-    match style {
-        Style::Message => Some(CallStyle::Message),
-        Style::Trigger => Some(CallStyle::Trigger),
-        _ => None,
-    }
+    loaded.bound(style).is_some()
 }
 
 /// The update in the manager's words. `directory` is where the file lies.
@@ -91,7 +83,7 @@ pub(crate) fn update(directory: &Path, update: &Update) -> PluginUpdate {
     let version = |version: &Version| ComponentVersion {
         plugin: update.plugin.clone(),
         digest: version.component.to_string(),
-        style: call_style(version.style).unwrap_or(CallStyle::Message),
+        style: version.style,
     };
     PluginUpdate {
         name: update.plugin.clone(),

@@ -8,67 +8,10 @@ use oncue_core::code::Code;
 use oncue_core::definition::{Style, nearest};
 
 use super::bounds::MAX_LISTED;
-use super::contract::{Function, difference, on_message, on_trigger};
-use super::reading::{Export, ExportKind, HANDLE, Import, Interfaces};
-
-/// The package of our interfaces and the version of it that is known here.
-const PACKAGE: &str = "oncue:handler";
-const VERSION: &str = "0.1";
-
-/// A world that a handler may be built for.
-struct World {
-    name: &'static str,
-    /// The interface it exports, without package and version.
-    interface: &'static str,
-    /// The interface in full.
-    full: &'static str,
-    style: Style,
-    handle: fn() -> Function,
-}
-
-const WORLDS: [World; 2] = [
-    World {
-        name: "message-handler",
-        interface: "on-message",
-        full: "oncue:handler/on-message@0.1.0",
-        style: Style::Message,
-        handle: on_message,
-    },
-    World {
-        name: "trigger-handler",
-        interface: "on-trigger",
-        full: "oncue:handler/on-trigger@0.1.0",
-        style: Style::Trigger,
-        handle: on_trigger,
-    },
-];
-
-/// Exports of other hosts' handlers, and of commands: known, and not served yet.
-const NOT_YET: &[(&str, Style)] = &[
-    ("wasi:cli/run", Style::Command),
-    ("wasmcloud:messaging/handler", Style::WasmcloudMessaging),
-    ("wasi:messaging/incoming-handler", Style::WasiMessaging),
-    ("handle-queue-message", Style::SpinSqs),
-    ("wasi:http/incoming-handler", Style::WasiHttp),
-];
-
-/// Interfaces that are there for every component: package, interfaces (none listed: all), version.
-const OFFERED: &[(&str, &[&str], &str)] = &[
-    (
-        PACKAGE,
-        &["types", "queues", "unit-of-work", "budget"],
-        VERSION,
-    ),
-    ("wasi:keyvalue", &["store", "atomics"], "0.2.0-draft2"),
-    ("wasi:logging", &["logging"], "0.1.0-draft"),
-    ("wasi:config", &["store"], "0.2.0-rc.1"),
-    ("wasi:cli", &[], "0.2"),
-    ("wasi:clocks", &[], "0.2"),
-    ("wasi:filesystem", &[], "0.2"),
-    ("wasi:io", &[], "0.2"),
-    ("wasi:random", &[], "0.2"),
-    ("wasi:sockets", &[], "0.2"),
-];
+use super::contract::difference;
+use super::reading::{Export, ExportKind, Import, Interfaces};
+use crate::style::offers::{Name, PACKAGE, VERSION, offers, version_fits};
+use crate::style::{STYLES, StyleDef, Wanted, find, is_offered};
 
 /// How a component is called, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,94 +30,76 @@ pub(crate) fn judge(
     file: &str,
 ) -> Result<Judgement, String> {
     refuse_imports(&interfaces.imports, file)?;
-    let fits: Vec<&World> = WORLDS
+    let fits: Vec<(&StyleDef, &Wanted)> = STYLES
         .iter()
-        .filter(|world| fits(interfaces, world))
+        .filter_map(|def| Some((*def, fitting(interfaces, def)?)))
         .collect();
     let chosen = match wanted {
         Style::Auto => fits.first().copied(),
-        style => fits.iter().find(|world| world.style == style).copied(),
+        style => fits.iter().find(|(def, _)| def.style == style).copied(),
     };
-    let Some(world) = chosen else {
+    let Some((def, by)) = chosen else {
         return Err(match fits.first() {
-            Some(other) => other_style(wanted, other, file),
+            Some(other) => other_style(wanted, *other, file),
             None => wrong_world(interfaces, wanted, file),
         });
     };
     let why = if wanted == Style::Auto && fits.len() > 1 {
-        format!(
-            "exports both on-message and on-trigger; the first is used, set style in the manifest \
-             for the other ({})",
-            world.full
-        )
+        several(&fits)
     } else {
-        format!("exports {}", world.full)
+        format!("exports {}", by.full())
     };
     Ok(Judgement {
-        style: world.style,
+        style: def.style,
         why,
     })
 }
 
-/// Whether the component exports the world's interface with its function.
-fn fits(interfaces: &Interfaces, world: &World) -> bool {
-    interfaces.exports.iter().any(|export| {
-        let name = Name::of(&export.name);
-        name.is_ours()
-            && name.interface == world.interface
-            && matches!(&export.kind, ExportKind::Interface(Some(found))
-                if difference(&(world.handle)(), found).is_none())
+/// Why the first of several fitting styles is used, and how another is.
+fn several(fits: &[(&StyleDef, &Wanted)]) -> String {
+    let exports: Vec<String> = fits.iter().map(|(_, by)| by.full()).collect();
+    let others: Vec<String> = fits
+        .iter()
+        .skip(1)
+        .map(|(def, _)| format!("\"{}\"", def.style))
+        .collect();
+    format!(
+        "exports {}; the first is used, set style = {} in the manifest for the other",
+        exports.join(" and "),
+        others.join(" or ")
+    )
+}
+
+/// The export by which a component has the style.
+fn fitting(interfaces: &Interfaces, def: &StyleDef) -> Option<&'static Wanted> {
+    def.exports.iter().find(|wanted| {
+        let mut exports = interfaces.exports.iter();
+        exports.any(|export| fits(export, wanted))
     })
 }
 
-/// A name like `wasi:cli/run@0.2.6`, in parts; a plain name is all interface.
-struct Name<'a> {
-    package: &'a str,
-    interface: &'a str,
-    version: &'a str,
-}
-
-impl<'a> Name<'a> {
-    fn of(text: &'a str) -> Self {
-        let (path, version) = text.split_once('@').unwrap_or((text, ""));
-        let (package, interface) = path.split_once('/').unwrap_or(("", path));
-        Self {
-            package,
-            interface,
-            version,
-        }
+fn fits(export: &Export, wanted: &Wanted) -> bool {
+    let version = Name::of(&export.name).version;
+    if Name::path(&export.name) != wanted.name || !version_fits(version, wanted.version) {
+        return false;
     }
-
-    fn is_ours(&self) -> bool {
-        self.package == PACKAGE && version_fits(self.version, VERSION)
-    }
-}
-
-/// Whether a version is the offered one: the same for a draft (`0.2.0-draft`), any patch of it for
-/// `0.2`.
-fn version_fits(version: &str, offered: &str) -> bool {
-    if offered.contains('-') {
-        return version == offered;
-    }
-    let patch = version
-        .strip_prefix(offered)
-        .and_then(|rest| rest.strip_prefix('.'));
-    patch.is_some_and(|patch| patch.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-fn is_offered(import: &Import) -> bool {
-    let name = Name::of(&import.name);
-    OFFERED.iter().any(|(package, interfaces, version)| {
-        name.package == *package
-            && (interfaces.is_empty() || interfaces.contains(&name.interface))
-            && version_fits(name.version, version)
-    })
+    let function = match &export.kind {
+        ExportKind::Interface(functions) => functions.get(wanted.function),
+        ExportKind::Function(function) if wanted.function.is_empty() => function.as_ref(),
+        _ => None,
+    };
+    let Some(function) = function else {
+        return false;
+    };
+    wanted
+        .contract
+        .is_none_or(|contract| difference(&contract(), function).is_none())
 }
 
 fn refuse_imports(imports: &[Import], file: &str) -> Result<(), String> {
     let unknown: Vec<&Import> = imports
         .iter()
-        .filter(|import| import.acts && !is_offered(import))
+        .filter(|import| import.acts && !is_offered(&import.name))
         .collect();
     let Some(first) = unknown.first() else {
         return Ok(());
@@ -194,13 +119,13 @@ fn import_cure(name: &Name<'_>) -> String {
             "HTTP is not offered; build it without (componentize-js: -d http -d fetch-event)"
                 .to_owned()
         }
-        package if OFFERED.iter().any(|(offered, ..)| *offered == package) => {
-            let versions = OFFERED.iter().filter(|(offered, ..)| *offered == package);
-            let versions = versions.map(|(_, interfaces, version)| {
-                if interfaces.is_empty() {
-                    (*version).to_owned()
+        package if offers().any(|offer| offer.package == package) => {
+            let versions = offers().filter(|offer| offer.package == package);
+            let versions = versions.map(|offer| {
+                if offer.interfaces.is_empty() {
+                    offer.version.to_owned()
                 } else {
-                    format!("{version} ({})", interfaces.join(", "))
+                    format!("{} ({})", offer.version, offer.interfaces.join(", "))
                 }
             });
             format!(
@@ -226,81 +151,70 @@ pub(crate) fn list<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String 
     text
 }
 
-fn other_style(wanted: Style, fitting: &World, file: &str) -> String {
-    let World { full, name, .. } = fitting;
-    let wanted = word(wanted);
+fn other_style(wanted: Style, (def, by): (&StyleDef, &Wanted), file: &str) -> String {
     let code = Code::WrongWorld;
     format!(
-        "\"{file}\" exports {full}, which is the world {name}, and its manifest asks for style \
-         \"{wanted}\"; remove style from the manifest, or export what it asks for [{code}]"
+        "\"{file}\" exports {}, which is the world {}, and its manifest asks for style \
+         \"{wanted}\"; remove style from the manifest, or export what it asks for [{code}]",
+        by.full(),
+        def.world
     )
-}
-
-/// The style's word in a manifest.
-pub(crate) fn word(style: Style) -> String {
-    let attributes = oncue_core::definition::ProcessAttributes {
-        style,
-        ..oncue_core::definition::ProcessAttributes::default()
-    };
-    let entries = attributes.entries();
-    let raw = entries
-        .into_iter()
-        .find(|(name, _)| *name == "style")
-        .map(|(_, raw)| raw);
-    raw.map(|raw| raw.to_string()).unwrap_or_default()
 }
 
 /// The sentence for a component that fits no world.
 fn wrong_world(interfaces: &Interfaces, wanted: Style, file: &str) -> String {
     let exports = list(interfaces.exports.iter().map(|export| export.name.as_str()));
-    let (world, differs) = nearest_world(interfaces, wanted);
-    let World { name, full, .. } = world;
+    let (def, by, differs) = nearest_world(interfaces, wanted);
     let code = Code::WrongWorld;
     format!(
-        "\"{file}\" exports {exports}; the nearest world is {name}, which exports {full}: \
-         {differs} [{code}]"
+        "\"{file}\" exports {exports}; the nearest world is {}, which exports {}: {differs} \
+         [{code}]",
+        def.world,
+        by.full()
     )
 }
 
+/// Every export that makes a component a handler, in the order of the styles.
+fn all_wanted() -> impl Iterator<Item = (&'static StyleDef, &'static Wanted)> {
+    STYLES
+        .iter()
+        .flat_map(|def| def.exports.iter().map(|wanted| (*def, wanted)))
+}
+
 /// The world that was probably meant, and what differs from it with what to do.
-fn nearest_world(interfaces: &Interfaces, wanted: Style) -> (&'static World, String) {
+fn nearest_world(
+    interfaces: &Interfaces,
+    wanted: Style,
+) -> (&'static StyleDef, &'static Wanted, String) {
     let exports = &interfaces.exports;
-    // An export of the right interface, our package or not.
-    for world in &WORLDS {
-        let same = exports
-            .iter()
-            .find(|it| Name::of(&it.name).interface == world.interface);
+    // An export of the right name: its version or its type differs.
+    for (def, by) in all_wanted() {
+        let same = exports.iter().find(|it| Name::path(&it.name) == by.name);
         if let Some(export) = same {
-            return (world, same_interface(export, world));
+            return (def, by, same_interface(export, by));
         }
     }
-    for (known, style) in NOT_YET {
-        let is_it = |export: &&Export| {
-            export
-                .name
-                .split('@')
-                .next()
-                .is_some_and(|name| name == *known)
-        };
-        if let Some(export) = exports.iter().find(is_it) {
-            let name = &export.name;
-            let text = format!(
-                "{name} makes it a handler of style {}, which is not supported yet; export one of \
-                 ours beside it",
-                word(*style)
-            );
-            return (default_world(wanted), text);
+    // One of the right interface and another package.
+    for (def, by) in all_wanted() {
+        let interface = Name::of(by.name).interface;
+        let same = exports
+            .iter()
+            .find(|it| Name::of(&it.name).interface == interface);
+        if let Some(export) = same {
+            return (def, by, same_interface(export, by));
         }
     }
     // An interface, or a function that stands alone, with nearly the right name.
     for export in exports {
         let interface = Name::of(&export.name).interface;
-        let near = nearest(interface, WORLDS.iter().map(|world| world.interface));
-        if let Some(world) = WORLDS.iter().find(|world| Some(world.interface) == near) {
-            return (
-                world,
-                format!("it has {} in its place; rename it", export.name),
-            );
+        let near = nearest(
+            interface,
+            all_wanted().map(|(_, by)| Name::of(by.name).interface),
+        );
+        let meant = all_wanted().find(|(_, by)| Some(Name::of(by.name).interface) == near);
+        if let Some((def, by)) = meant {
+            let text = format!("it has {} in its place; rename it", export.name);
+            return (def, by, text);
         }
     }
     let lacks = if exports.is_empty() {
@@ -308,47 +222,69 @@ fn nearest_world(interfaces: &Interfaces, wanted: Style) -> (&'static World, Str
     } else {
         "none of its exports is a handler; build it for that world"
     };
-    (default_world(wanted), lacks.to_owned())
-}
-
-fn default_world(wanted: Style) -> &'static World {
-    WORLDS
-        .iter()
-        .find(|world| world.style == wanted)
-        .unwrap_or(&WORLDS[0])
+    let def = find(wanted).unwrap_or(STYLES[0]);
+    (def, &def.exports[0], lacks.to_owned())
 }
 
 /// What is wrong with an export of the right last name.
-fn same_interface(export: &Export, world: &World) -> String {
-    let name = Name::of(&export.name);
-    let build = format!("build it against {PACKAGE}@{VERSION}");
-    if name.package.is_empty() {
+fn same_interface(export: &Export, wanted: &Wanted) -> String {
+    let (name, ours) = (Name::of(&export.name), Name::of(wanted.name));
+    let build = format!("build it against {}", against(wanted));
+    if name.package.is_empty() && !ours.package.is_empty() {
         return format!(
             "it has {} by itself, outside of that interface; {build}",
             export.name
         );
     }
-    if name.package != PACKAGE {
+    if name.package != ours.package {
         return format!(
-            "its package is {} instead of {PACKAGE}; {build}",
-            name.package
+            "its package is {} instead of {}; {build}",
+            name.package, ours.package
         );
     }
-    if !name.is_ours() {
+    if !version_fits(name.version, wanted.version) {
         let version = if name.version.is_empty() {
             "none"
         } else {
             name.version
         };
-        return format!("its version is {version}, and this host knows {VERSION}; {build}");
+        let known: Vec<&str> = all_wanted()
+            .filter(|(_, by)| by.name == wanted.name)
+            .map(|(_, by)| by.version)
+            .collect();
+        return format!(
+            "its version is {version}, and this host knows {}; {build}",
+            known.join(" and ")
+        );
     }
-    match &export.kind {
-        ExportKind::Interface(Some(found)) => {
-            let differs = difference(&(world.handle)(), found)
+    let function = match &export.kind {
+        ExportKind::Interface(functions) => functions.get(wanted.function),
+        ExportKind::Function(function) => function.as_ref(),
+        ExportKind::Other => None,
+    };
+    let shown = if wanted.function.is_empty() {
+        wanted.name
+    } else {
+        wanted.function
+    };
+    match (function, wanted.contract) {
+        (Some(found), Some(contract)) => {
+            let differs = difference(&contract(), found)
                 .unwrap_or_else(|| "is refused by the sandbox".to_owned());
-            format!("its function {HANDLE} {differs}; {build}")
+            format!("its function {shown} {differs}; {build}")
         }
-        _ => format!("it lacks the function {HANDLE}; {build}"),
+        (Some(_), None) => format!("its function {shown} is refused by the sandbox; {build}"),
+        (None, _) => format!("it lacks the function {shown}; {build}"),
+    }
+}
+
+/// The package that a handler of that export is built against.
+fn against(wanted: &Wanted) -> String {
+    let package = Name::of(wanted.name).package;
+    match (package, wanted.version) {
+        (PACKAGE, _) => format!("{PACKAGE}@{VERSION}"),
+        ("", _) => wanted.name.to_owned(),
+        (package, version) => format!("{package}@{version}"),
     }
 }
 

@@ -200,14 +200,6 @@ fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
         "wrong-world",
     );
     check(
-        &handler("wasi:cli/run@0.2.0", "(result string)"),
-        &[
-            near,
-            "wasi:cli/run@0.2.0 makes it a handler of style command",
-        ],
-        "wrong-world",
-    );
-    check(
         &handler("acme:calculator/add@1.0.0", ON_MESSAGE),
         &[
             "exports acme:calculator/add@1.0.0",

@@ -9,39 +9,38 @@ use std::sync::Arc;
 use oncue_core::outcome::{CallEnd, Outcome};
 use oncue_core::quantity::format_millis;
 use oncue_manager::tasks::drain::drain;
-use oncue_manager::tasks::{CallReport, CallStyle, TaskCost, TaskSession};
+use oncue_manager::tasks::{CallReport, Delivered, TaskCost, TaskSession};
 use wasmtime::Store;
 
 use self::deadline::{Deadline, Ended};
+use self::each_message::EachMessage;
 use self::limits::Limits;
 use crate::classify::{Facts, classify};
 use crate::engine::Loaded;
 use crate::interfaces::Guest;
-use crate::interfaces::bindings::oncue::handler::types;
-use crate::interfaces::types::failure;
 use crate::sink::Log;
+use crate::style::{Answer, Bound, Caller};
 use crate::worker::Meter;
 
 pub(crate) mod deadline;
+mod each_message;
 pub(crate) mod instance;
 pub(crate) mod limits;
-mod message_style;
-mod trigger_style;
-
-/// What a call into a handler answers.
-type Answer = wasmtime::Result<Result<(), types::Failure>>;
+mod whole_queue;
 
 /// Runs one task to its end and finishes its session.
 pub(crate) async fn run(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: Arc<Meter>) {
-    let style = session.spec().component.style;
-    let mut run = Run::new(loaded, Arc::clone(&session));
-    match style {
-        CallStyle::Message => {
-            let mut handler = message_style::MessageHandler::new(run);
+    let mut run = Run::new(Arc::clone(&loaded), Arc::clone(&session));
+    match loaded.bound(session.spec().component.style) {
+        Some((def, Bound::EachMessage(caller))) => {
+            let mut handler = EachMessage::new(run, caller.as_ref(), def.fresh);
             drain(&session, &mut handler).await;
             run = handler.end();
         }
-        CallStyle::Trigger => trigger_style::run(&mut run).await,
+        Some((_, Bound::Queue(handler))) => whole_queue::run(&mut run, handler).await,
+        // The host starts no task with a style that its component has not; the session then ends
+        // with nothing taken.
+        None => {}
     }
     session.finish(run.cost(&meter));
 }
@@ -71,11 +70,22 @@ impl Run {
         }
     }
 
-    /// A `wasmtime::Store` for a new instance.
-    fn open(&self) -> Result<Store<Guest>, CallEnd> {
-        let refills = self.session.spec().component.style == CallStyle::Trigger;
+    /// A `wasmtime::Store` for a new instance, dressed by its style for the message that it is made
+    /// for.
+    fn open(
+        &self,
+        message: Option<(&dyn Caller, &Arc<Delivered>)>,
+    ) -> Result<Store<Guest>, CallEnd> {
+        let refills = self.session.spec().component.style.works_the_queue();
         let session = Some(Arc::clone(&self.session));
-        let guest = Guest::new(session, &self.limits, &self.log, &self.deadline, refills);
+        let guest = Guest::new(
+            session,
+            &self.limits,
+            &self.log,
+            &self.deadline,
+            refills,
+            message,
+        );
         instance::new_store(self.loaded.engine(), guest, &self.limits)
             .map_err(|error| CallEnd::HostFailed(format!("an instance cannot be made: {error}")))
     }
@@ -90,7 +100,7 @@ impl Run {
         self.peak_memory = self.peak_memory.max(guest.limiter.peak_memory());
         let end = match ended {
             Ended::Done(Ok(Ok(()))) => CallEnd::Ok,
-            Ended::Done(Ok(Err(answer))) => CallEnd::Failed(failure(answer)),
+            Ended::Done(Ok(Err(failure))) => CallEnd::Failed(failure),
             Ended::Done(Err(error)) => classify(&error, &Facts::new(&self.limits, guest)),
             Ended::PastDeadline => self.past_deadline(),
             Ended::Stopped => CallEnd::HostFailed("the host is stopping".to_owned()),

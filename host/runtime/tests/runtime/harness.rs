@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use oncue_artifacts::Artifact;
+use oncue_core::definition::Style;
 use oncue_core::definition::{ProcessPatch, QueuePatch, Raw};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::status::HostEvent;
+use oncue_manager::tasks::ComponentVersion;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use oncue_manager::tasks::record::TaskRecord;
-use oncue_manager::tasks::{CallStyle, ComponentVersion};
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::engine::compile;
 use oncue_runtime::{Components, Loaded, PluginError, Sandbox, SandboxConfig, WasmTaskHost};
@@ -117,7 +118,7 @@ impl Host {
     /// Puts a component in place under a manifest.
     pub(crate) fn place(&self, name: &str, component: Arc<Loaded>, manifest: &str) {
         let style = if manifest.contains("style = \"trigger\"") {
-            CallStyle::Trigger
+            Style::Trigger
         } else {
             component.style()
         };

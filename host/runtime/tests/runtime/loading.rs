@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use oncue_core::definition::ProcessAttributes;
-use oncue_manager::tasks::CallStyle;
+use oncue_core::definition::Style;
 use oncue_runtime::PluginError;
 
 use crate::harness::{load, sample, sandbox};
@@ -14,11 +14,11 @@ fn refused(name: &str) -> PluginError {
 
 #[test]
 fn the_style_is_found_by_shape() {
-    for (name, style) in [("echo", CallStyle::Message), ("drain", CallStyle::Trigger)] {
+    for (name, style) in [("echo", Style::Message), ("drain", Style::Trigger)] {
         let loaded = load(Path::new(sample(name).component)).expect("it loads");
         assert_eq!(
-            (loaded.style(), loaded.styles()),
-            (style, &[style][..]),
+            (loaded.style(), loaded.styles().collect()),
+            (style, vec![style]),
             "{name}"
         );
         assert!(

@@ -1,10 +1,11 @@
 //! Tasks as they are shown, and plugins that serve.
 
+use oncue_core::definition::Style;
 use oncue_core::definition::{ProcessPatch, QueuePatch, Raw};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::status::HostEvent;
-use oncue_manager::tasks::{CallStyle, ComponentVersion};
+use oncue_manager::tasks::ComponentVersion;
 
 use crate::harness::Server;
 
@@ -16,7 +17,7 @@ async fn plugin(server: &Server) {
     let version = ComponentVersion {
         plugin: name.clone(),
         digest: "d".repeat(64),
-        style: CallStyle::Message,
+        style: Style::Message,
     };
     let update = PluginUpdate {
         name,

@@ -1,34 +1,43 @@
-//! Message style: an instance that is called once for each message that the drain takes.
+//! A task whose handler is called once for each message that the drain takes.
 
 use std::sync::Arc;
 
 use oncue_core::outcome::CallEnd;
 use oncue_manager::tasks::{CallReport, Delivered, Handler};
 use wasmtime::Store;
-use wasmtime::component::Resource;
+use wasmtime::component::Instance;
 
+use super::Run;
 use super::deadline::within;
-use super::{Answer, Run};
 use crate::interfaces::Guest;
-use crate::interfaces::bindings::exports::oncue::handler::on_message;
+use crate::style::{Answer, Caller};
 
 /// Calls a component for one message after the other.
-pub(super) struct MessageHandler {
+pub(super) struct EachMessage<'a> {
     run: Run,
+    caller: &'a dyn Caller,
+    /// Messages that one instance handles.
+    reuse: u32,
     /// The instance that may be used again.
     live: Option<Live>,
 }
 
 struct Live {
     store: Store<Guest>,
-    handler: on_message::Guest,
+    instance: Instance,
     /// Messages that it has handled.
     uses: u32,
 }
 
-impl MessageHandler {
-    pub(super) fn new(run: Run) -> Self {
-        Self { run, live: None }
+impl<'a> EachMessage<'a> {
+    pub(super) fn new(run: Run, caller: &'a dyn Caller, fresh: bool) -> Self {
+        let reuse = if fresh { 1 } else { run.limits.reuse };
+        Self {
+            run,
+            caller,
+            reuse,
+            live: None,
+        }
     }
 
     /// Drops the instance; the costs remain.
@@ -38,52 +47,53 @@ impl MessageHandler {
 
     /// The instance to call: the last one while it may be used again, else none and a store for a
     /// new one.
-    fn take(&mut self) -> Result<(Store<Guest>, Option<on_message::Guest>, u32), CallEnd> {
+    fn take(
+        &mut self,
+        message: &Arc<Delivered>,
+    ) -> Result<(Store<Guest>, Option<Instance>, u32), CallEnd> {
         let Some(mut live) = self.live.take() else {
-            return Ok((self.run.open()?, None, 0));
+            let store = self.run.open(Some((self.caller, message)))?;
+            return Ok((store, None, 0));
         };
         let refilled = live.store.set_fuel(self.run.limits.fuel);
         refilled.map_err(|error| CallEnd::HostFailed(error.to_string()))?;
         live.store.data_mut().limiter.begin_call();
-        Ok((live.store, Some(live.handler), live.uses))
+        Ok((live.store, Some(live.instance), live.uses))
     }
 }
 
-/// Makes the instance if there is none yet, and calls it. The message is lent for the call.
+/// Makes the instance if there is none yet, and calls it.
 async fn invoke(
     run: &Run,
+    caller: &dyn Caller,
     store: &mut Store<Guest>,
-    handler: &mut Option<on_message::Guest>,
+    instance: &mut Option<Instance>,
     message: &Arc<Delivered>,
 ) -> Answer {
-    let handler = match handler {
-        Some(handler) => handler,
-        None => handler.insert(run.loaded.message_handler(&mut *store).await?),
+    let instance = match instance {
+        Some(instance) => instance,
+        None => instance.insert(run.loaded.instantiate(&mut *store).await?),
     };
-    let given = store.data_mut().give(Arc::clone(message))?;
-    let lent = Resource::new_borrow(given.rep());
-    let answer = handler.call_handle(&mut *store, lent).await?;
-    store.data_mut().table.delete(given)?;
-    Ok(answer)
+    caller.call(store, instance, message).await
 }
 
-impl Handler for MessageHandler {
+impl Handler for EachMessage<'_> {
     async fn call(&mut self, message: &Arc<Delivered>) -> CallReport {
         self.run.deadline.renew();
-        let (mut store, mut handler, uses) = match self.take() {
+        let (mut store, mut instance, uses) = match self.take(message) {
             Ok(taken) => taken,
             Err(end) => return self.run.not_called(end),
         };
-        let call = invoke(&self.run, &mut store, &mut handler, message);
+        let call = invoke(&self.run, self.caller, &mut store, &mut instance, message);
         let ended = within(call, &self.run.deadline, self.run.session.stopped()).await;
         let report = self.run.report(&store, ended);
         let uses = uses + 1;
-        if let (CallEnd::Ok, Some(handler)) = (&report.end, handler)
-            && uses < self.run.limits.reuse
+        if let (CallEnd::Ok, Some(instance)) = (&report.end, instance)
+            && uses < self.reuse
         {
             self.live = Some(Live {
                 store,
-                handler,
+                instance,
                 uses,
             });
         }
