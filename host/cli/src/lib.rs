@@ -1,8 +1,9 @@
 //! The oncue command: arguments, commands, rendering, exit codes.
 //!
 //! Most commands are clients of `/v1` and do nothing that a program could not do over HTTP. Only
-//! `serve` opens a store and runs plugins, and only the commands for authors (`plugin inspect`,
-//! `check`, `componentize`, `pack`) look at components by themselves. This crate decides nothing about messages or triggers.
+//! `serve`, `run` and `test` open a store and run plugins, and only the commands for authors
+//! (`plugin inspect`, `check`, `componentize`, `pack`) look at components by themselves. This crate
+//! decides nothing about messages or triggers.
 //!
 //! | Module | What |
 //! |---|---|
@@ -16,6 +17,7 @@
 //! | `templates` | the projects that `oncue new` makes |
 //! | `serve` | the host, from its parts |
 //! | `wit` | the WIT packages inside the binary |
+//! | `workshop` | `run` and `test`: plugins at work with no host |
 //! | `demo` | the samples on a host of their own (feature `demo`) |
 
 mod args;
@@ -30,6 +32,7 @@ mod render;
 mod serve;
 mod templates;
 mod wit;
+mod workshop;
 
 use std::io;
 use std::path::PathBuf;

@@ -29,6 +29,7 @@ use crate::main_loop::Manager;
 use crate::reload::PluginCommand;
 use crate::shared::{Phase, Shared};
 use crate::tasks::TaskHost;
+use crate::tasks::probe::Probe;
 
 /// Commands to the plugins directory that may wait.
 const PLUGIN_COMMANDS: usize = 16;
@@ -54,6 +55,8 @@ pub struct ManagerConfig {
     pub seed: Option<u64>,
     /// Real memory headroom in bytes, if it can be measured.
     pub headroom: Option<Box<dyn Fn() -> Option<u64> + Send>>,
+    /// Sees the calls of guests: a bench's. A host has none.
+    pub probe: Option<Arc<dyn Probe>>,
 }
 
 impl Default for ManagerConfig {
@@ -75,6 +78,7 @@ impl Default for ManagerConfig {
             in_hand: None,
             seed: None,
             headroom: None,
+            probe: None,
         }
     }
 }
@@ -117,6 +121,7 @@ impl Manager {
             config.name.clone(),
             in_hand,
             config.record_bytes,
+            config.probe,
         );
         let now = shared.now();
         let (plugins, plugin_commands) = mpsc::channel(PLUGIN_COMMANDS);

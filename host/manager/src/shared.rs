@@ -27,6 +27,7 @@ use crate::event::{Event, Inbox};
 use crate::in_hand::InHand;
 use crate::status::HostEvent;
 use crate::tasks::failures::Failures;
+use crate::tasks::probe::Probe;
 use crate::tasks::record::Records;
 
 /// Events that a slow reader of `/v1/events` may lag behind before it skips some.
@@ -62,6 +63,8 @@ pub struct Shared {
     owners: AtomicU64,
     /// Held by a unit that met three state conflicts, so that it runs alone in its namespace.
     alone: Mutex<HashMap<String, Arc<tokio::sync::RwLock<()>>>>,
+    /// A bench's look at guests' calls.
+    pub(crate) probe: Option<Arc<dyn Probe>>,
 }
 
 /// One queue as everybody sees it.
@@ -153,6 +156,7 @@ impl Shared {
         name: String,
         in_hand: InHand,
         record_bytes: usize,
+        probe: Option<Arc<dyn Probe>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -170,6 +174,7 @@ impl Shared {
             // Two managers over one store must never name the same owner.
             owners: AtomicU64::new(u64::from(fastrand::u32(..)) << 32 | 1),
             alone: Mutex::new(HashMap::new()),
+            probe,
         })
     }
 

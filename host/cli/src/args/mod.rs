@@ -13,6 +13,7 @@ pub(crate) mod messages;
 pub(crate) mod new;
 pub(crate) mod operations;
 pub(crate) mod serve;
+pub(crate) mod workshop;
 
 use std::path::PathBuf;
 
@@ -153,6 +154,10 @@ pub(crate) enum Command {
     /// Make a handler project from a template; no host is asked
     #[command(after_long_help = new::EXAMPLES)]
     New(new::NewArgs),
+    /// Run a plugin once with no host, and show all that it does
+    Run(Box<workshop::RunArgs>),
+    /// Test a plugin with golden cases and injected faults; no host is asked
+    Test(workshop::TestArgs),
     /// Turn the trigger of a queue on or off
     Trigger(operations::TriggerArgs),
     /// Pause the host, a queue or a process: running tasks end, no new ones start

@@ -1,8 +1,8 @@
 //! What each command does: ask the host, show the answer. One file for each group.
 //!
 //! A command knows the paths of `/v1` and what its answer looks like; it never reads the store nor
-//! talks to the manager. `serve`, `demo` and the local plugin commands are the exceptions: no host
-//! is asked there.
+//! talks to the manager. `serve`, `demo`, `run`, `test` and the local plugin commands are the
+//! exceptions: no host is asked there.
 
 mod browse;
 mod component;
@@ -32,6 +32,7 @@ use crate::render::Screen;
 use crate::render::table::{Cell, Table};
 use crate::render::time::format_number;
 use crate::render::values::plain;
+use crate::workshop;
 
 /// What a command has at hand.
 pub(crate) struct Context {
@@ -81,6 +82,8 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Process(command) => process::run(context, command),
         Command::Plugin(command) => plugin::run(context, command),
         Command::New(args) => new::run(context, args),
+        Command::Run(args) => workshop::run(&context.screen, args),
+        Command::Test(args) => workshop::test(&context.screen, args),
         Command::Trigger(args) => trigger::run(context, args),
         Command::Pause(args) => trigger::pause(context, args, "pause"),
         Command::Resume(args) => trigger::pause(context, args, "resume"),

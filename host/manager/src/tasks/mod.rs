@@ -17,6 +17,7 @@ pub mod drain;
 pub mod failures;
 pub mod open_unit;
 pub mod port;
+pub mod probe;
 pub mod puts;
 pub mod record;
 pub mod requests;

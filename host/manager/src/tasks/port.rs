@@ -104,6 +104,9 @@ pub enum PortError {
     /// and tried again, nothing is charged.
     #[error("{0}")]
     Cancelled(String),
+    /// A bench's probe ended the guest here: a trap, charged as any other.
+    #[error("{0}")]
+    Cut(String),
     /// The host is stopping: the guest is ended, nothing is charged.
     #[error("the queue manager is stopping")]
     Stopping,

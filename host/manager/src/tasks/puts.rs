@@ -15,6 +15,7 @@ use oncue_core::unit_of_work::{IdempotencyKey, Put};
 use super::Delivered;
 use super::open_unit::OpenUnit;
 use super::port::{PortError, PutRequest};
+use super::probe::SessionCall;
 use super::session::TaskSession;
 use crate::idempotency::body_digest;
 use crate::shared::QueueCell;
@@ -45,6 +46,7 @@ impl TaskSession {
     /// # Errors
     /// See [`PortError`].
     pub fn put(&self, request: PutRequest) -> Result<MessageId, PortError> {
+        self.probe(SessionCall::Put(&request.queue))?;
         let cell = self.may_put(&request.queue)?;
         if self.stop_requested() {
             return Err(PortError::Stopping);

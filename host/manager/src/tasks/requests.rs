@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Delivered;
 use super::port::{MAX_WAIT, PortError, PutRequest};
+use super::probe::SessionCall;
 use super::puts::takes;
 use super::session::TaskSession;
 use crate::event::Event;
@@ -72,6 +73,7 @@ impl TaskSession {
         request: PutRequest,
         wait: Millis,
     ) -> Result<Arc<Delivered>, PortError> {
+        self.probe(SessionCall::Request(&request.queue))?;
         let cell = self.may_put(&request.queue)?;
         let replies = QueueName::replies();
         let reply_cell = self.shared.cell(&replies).ok_or_else(|| {

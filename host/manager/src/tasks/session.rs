@@ -20,6 +20,7 @@ use tokio::sync::{Notify, OwnedRwLockWriteGuard};
 
 use super::open_unit::OpenUnit;
 use super::port::{GetOptions, Got, MAX_WAIT, PortError};
+use super::probe::SessionCall;
 use super::record::{Progress, TaskEnd};
 use super::{Delivered, Refusal, TaskCost, TaskSpec};
 use crate::event::Event;
@@ -213,6 +214,7 @@ impl TaskSession {
             .queue
             .clone()
             .unwrap_or_else(|| self.spec.queue.clone());
+        self.probe(SessionCall::Get(&queue))?;
         let granted = queue == self.spec.queue || self.spec.attributes.grants.may_get(&queue);
         let cell = self.granted("get", granted, &queue)?;
         if self.spec.component.style.works_the_queue() && self.unit.lock().taken.is_empty() {
@@ -353,6 +355,7 @@ impl TaskSession {
         cursor: Option<String>,
         max: u32,
     ) -> Result<Page, PortError> {
+        self.probe(SessionCall::Browse(queue))?;
         self.granted("browse", self.may_browse(queue), queue)?;
         self.unit.lock().seen.browsed = true;
         let browse = Browse {
@@ -373,6 +376,7 @@ impl TaskSession {
     /// # Errors
     /// See [`PortError`].
     pub fn depth(&self, queue: &QueueName) -> Result<u64, PortError> {
+        self.probe(SessionCall::Depth(queue))?;
         let grants = &self.spec.attributes.grants;
         let named = self.may_browse(queue) || grants.may_get(queue) || grants.may_put(queue);
         let cell = self.granted("browse", named, queue)?;

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 
 use super::port::PortError;
+use super::probe::SessionCall;
 use super::session::TaskSession;
 
 /// Stands between bucket and key in the stored key.
@@ -59,6 +60,7 @@ impl TaskSession {
     /// # Errors
     /// A bad key, or a failed read.
     pub fn state_get(&self, bucket: &str, key: &str) -> Result<Option<Bytes>, PortError> {
+        self.probe(SessionCall::StateRead(key))?;
         let key = self.state_key(bucket, key)?;
         {
             let mut unit = self.unit.lock();
@@ -87,6 +89,7 @@ impl TaskSession {
     /// # Errors
     /// A bad key or too large a value.
     pub fn state_set(&self, bucket: &str, key: &str, value: Bytes) -> Result<(), PortError> {
+        self.probe(SessionCall::StateWrite(key))?;
         if value.len() > MAX_VALUE {
             return Err(PortError::TooLarge(format!(
                 "the value of state key \"{key}\" has {} bytes of {MAX_VALUE} [too-large]",
@@ -101,6 +104,7 @@ impl TaskSession {
     /// # Errors
     /// A bad key.
     pub fn state_delete(&self, bucket: &str, key: &str) -> Result<(), PortError> {
+        self.probe(SessionCall::StateWrite(key))?;
         self.state_write(bucket, key, None)
     }
 
@@ -155,6 +159,7 @@ impl TaskSession {
         bucket: &str,
         cursor: Option<&str>,
     ) -> Result<(Vec<String>, Option<String>), PortError> {
+        self.probe(SessionCall::StateList)?;
         let prefix = format!("{bucket}{SEPARATOR}");
         let after = format!("{prefix}{}", cursor.unwrap_or_default());
         let stored = self

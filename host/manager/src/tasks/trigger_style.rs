@@ -10,6 +10,7 @@ use oncue_store::CommitError;
 
 use super::CallReport;
 use super::port::PortError;
+use super::probe::SessionCall;
 use super::session::TaskSession;
 
 impl TaskSession {
@@ -19,6 +20,12 @@ impl TaskSession {
     /// [`PortError::Conflict`] when a state key changed meanwhile: the unit is undone, uncharged.
     /// Another error when the store does not write; then too the unit is undone.
     pub async fn commit(&self) -> Result<(), PortError> {
+        self.probe(SessionCall::Commit)?;
+        self.commit_rest().await
+    }
+
+    /// Commits what is open, with all that is still undecided.
+    async fn commit_rest(&self) -> Result<(), PortError> {
         self.unit.lock().settle_rest(&Disposition::Remove);
         let ids: Vec<_> = self
             .unit
@@ -74,7 +81,7 @@ pub async fn end(session: &Arc<TaskSession>, report: CallReport) {
         session.undo_unit(&report).await;
         return;
     }
-    if let Err(error) = session.commit().await {
+    if let Err(error) = session.commit_rest().await {
         let outcome = match error {
             PortError::Conflict(_) => Outcome::StateConflict,
             _ => Outcome::Released,

@@ -140,6 +140,7 @@ pub(super) fn stop(error: PortError) -> Stop {
     match error {
         PortError::OutputLimit(text) => Stop::limit(Outcome::OutputLimit, text),
         PortError::Conflict(text) => Stop::limit(Outcome::StateConflict, text),
+        PortError::Cut(text) => Stop::trap(text),
         other => Stop::Host(other.to_string()),
     }
 }

@@ -15,9 +15,9 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 use tracing::warn;
 
-use super::bounds::MAX_COMPILED_BYTES;
+use super::bounds::{COMPILE_TIMEOUT, MAX_COMPILED_BYTES};
 use super::digest::Digest;
-use super::storage::{make_private, remove, replace, sweep};
+use super::storage::{make_private, remove, replace, sweep, sweep_old};
 
 const CHECK: &str = "sha256";
 
@@ -74,6 +74,19 @@ impl Cache {
     /// Opens the folder, which need not exist. `engine` is the compatibility hash in hexadecimal.
     pub(crate) fn open(folder: PathBuf, engine: &str, max_bytes: u64) -> Self {
         sweep(&folder);
+        Self {
+            folder,
+            engine: engine.to_owned(),
+            max_bytes,
+            #[cfg(test)]
+            full: false,
+        }
+    }
+
+    /// Opens a folder in which other processes of the same user may be at work too: only what has
+    /// been left half-written for long is removed.
+    pub(crate) fn open_shared(folder: PathBuf, engine: &str, max_bytes: u64) -> Self {
+        sweep_old(&folder, COMPILE_TIMEOUT * 2);
         Self {
             folder,
             engine: engine.to_owned(),

@@ -9,8 +9,8 @@
 //!   `shape` judge it, `compile` does the work in a child process, `cache` keeps the result, `seam`
 //!   loads and tries it in the sandbox.
 //! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one inside a file.
-//! - [`check`] does the same for `oncue plugin check`, without a server; `componentize` and `packed`
-//!   make files for it.
+//! - [`check`] does the same for `oncue plugin check`, `single` for `oncue run` and `oncue test`,
+//!   both without a server; `componentize` and `packed` make files for it.
 //!
 //! It never loads a file that is still being written, never lets a bad file remove a good version,
 //! never loads compiled code that it has not verified, and never writes to the directory itself.
@@ -37,6 +37,7 @@ mod schedule;
 mod seam;
 mod settle;
 mod shape;
+mod single;
 mod storage;
 mod watch;
 
@@ -47,3 +48,4 @@ pub use componentize::{Made, World, componentize};
 pub use digest::Digest;
 pub use directory::{PluginDirectory, PluginDirectoryConfig};
 pub use packed::{Packed, pack};
+pub use single::{SingleFault, SinglePlugin, SingleRequest, load_single};

@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oncue_core::definition::{ProcessAttributes, Style};
+use oncue_core::names::PluginName;
 use oncue_core::quantity::format_bytes;
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::tasks::ComponentVersion;
 
 use super::catalog::{NotPassed, State, Update, Version};
+use super::digest::Digest;
 use crate::engine::{self, Loaded, Sandbox};
 use crate::error::PluginError;
 
@@ -78,13 +80,18 @@ pub(crate) fn has_style(loaded: &Loaded, style: Style) -> bool {
     loaded.bound(style).is_some()
 }
 
+/// A version in the manager's words.
+pub(crate) fn version(plugin: &PluginName, digest: &Digest, style: Style) -> ComponentVersion {
+    ComponentVersion {
+        plugin: plugin.clone(),
+        digest: digest.to_string(),
+        style,
+    }
+}
+
 /// The update in the manager's words. `directory` is where the file lies.
 pub(crate) fn update(directory: &Path, update: &Update) -> PluginUpdate {
-    let version = |version: &Version| ComponentVersion {
-        plugin: update.plugin.clone(),
-        digest: version.component.to_string(),
-        style: version.style,
-    };
+    let version = |found: &Version| version(&update.plugin, &found.component, found.style);
     PluginUpdate {
         name: update.plugin.clone(),
         file: directory.join(&update.file).display().to_string(),

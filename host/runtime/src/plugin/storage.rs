@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Only the host's own user may look into its folders: a compiled component is native code that
 /// the host loads.
@@ -46,11 +47,18 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes what a process that died has left half-written. At start only: nobody else writes here.
 pub(crate) fn sweep(folder: &Path) {
+    sweep_old(folder, Duration::ZERO);
+}
+
+/// The same where others may write at the same time: only what is older than `age` is removed.
+pub(crate) fn sweep_old(folder: &Path, age: Duration) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(".new-") {
+        let written = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = || written.is_ok_and(|time| time.elapsed().unwrap_or_default() >= age);
+        if entry.file_name().to_string_lossy().starts_with(".new-") && is_old() {
             // What cannot be removed is found again at the next start.
             let _ = fs::remove_file(entry.path());
         }
