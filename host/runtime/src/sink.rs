@@ -31,6 +31,12 @@ const MAX_LAST_WORDS: usize = 300;
 /// A line of Rust's panic message that helps nobody who reads a task record.
 const BACKTRACE_HINT: &str = "note: run with `RUST_BACKTRACE";
 
+/// How Python begins to say what was raised.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// How Rust begins to say why it panics, behind the thread's name.
+const PANIC: &str = " panicked at ";
+
 /// The tail of what one task wrote. Cloning shares it.
 #[derive(Clone, Debug)]
 pub(crate) struct Log(Arc<Mutex<Kept>>);
@@ -76,6 +82,20 @@ impl Tail {
     }
 }
 
+/// The line that names the exception, below the last traceback as Python writes it: the first that
+/// is not indented. What stands below it is its interpreter's own panic, the same every time; a
+/// second panic there is another message's, and the traceback is not the last word.
+fn exception(text: &str) -> Option<&str> {
+    let (_, traceback) = text.rsplit_once(TRACEBACK)?;
+    if traceback.matches(PANIC).count() > 1 {
+        return None;
+    }
+    let mut lines = traceback.lines().skip(1);
+    let named = lines.find(|line| !line.starts_with(' ') && !line.is_empty())?;
+    let is_named = named.contains("Error") || named.contains("Exception");
+    is_named.then_some(named)
+}
+
 /// How many bytes at the beginning continue a UTF-8 character.
 fn halved(bytes: &[u8]) -> usize {
     bytes
@@ -111,10 +131,13 @@ impl Log {
         }
     }
 
-    /// The last two lines of standard error as one, for the sentence about a trap. Empty when there
-    /// are none.
+    /// The exception of a last traceback, else the last two lines of standard error as one, for the
+    /// sentence about a trap. Empty when there are none.
     pub(crate) fn last_words(&self) -> String {
         let text = self.0.lock().errors.text();
+        if let Some(exception) = exception(&text) {
+            return cut(exception, MAX_LAST_WORDS);
+        }
         let mut lines: Vec<&str> = text
             .lines()
             .rev()
@@ -286,6 +309,33 @@ mod tests {
             "thread 'x' panicked at src/lib.rs:7:37: boom"
         );
         assert_eq!(Log::new(16).last_words(), "");
+    }
+
+    #[test]
+    fn the_exception_of_the_last_traceback_is_the_last_word() {
+        let check = |text: &str, wanted: &str| {
+            let log = Log::new(1 << 10);
+            let sent = log.error().write(Bytes::from(text.to_owned()));
+            sent.expect("never fails");
+            assert_eq!(log.last_words(), wanted);
+        };
+        let traceback = "Traceback (most recent call last):\n  File \"/0/app.py\", line 7, in f\n";
+        let panic = "thread 'x' panicked at lib.rs:1:2:\nPython function threw\n";
+        check(
+            &format!("{traceback}KeyError: 1\n{traceback}ValueError: boom\n\n{panic}"),
+            "ValueError: boom",
+        );
+        // The second panic is that of another message.
+        let second = "thread 'x' panicked at lib.rs:3:4:\nunwrap\n";
+        check(
+            &format!("{traceback}ValueError: boom\n\n{panic}{second}"),
+            "thread 'x' panicked at lib.rs:3:4: unwrap",
+        );
+        // Without memory the exception is not named in its place.
+        check(
+            &format!("{traceback}object address  : 0x482aa8\n\n{panic}"),
+            "thread 'x' panicked at lib.rs:1:2: Python function threw",
+        );
     }
 
     #[test]

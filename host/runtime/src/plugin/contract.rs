@@ -80,6 +80,14 @@ pub(crate) fn on_message() -> Function {
     }
 }
 
+/// `on-owned-message`'s `handle`, as in `wit/handlers.wit`.
+pub(crate) fn on_owned_message() -> Function {
+    Function {
+        parameters: vec![("message".to_owned(), Type::Own("message".to_owned()))],
+        ..on_message()
+    }
+}
+
 /// `on-trigger`'s `handle`, as in `wit/handlers.wit`.
 pub(crate) fn on_trigger() -> Function {
     let kinds = ["first", "every", "depth"].map(str::to_owned).to_vec();
