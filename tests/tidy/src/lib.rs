@@ -43,8 +43,19 @@ pub fn sources(endings: &[&str]) -> Vec<Source> {
                 .unwrap_or(&path)
                 .to_string_lossy()
                 .into_owned();
+            // What a link leads to is found where it lies.
+            if path.is_symlink() {
+                continue;
+            }
             if path.is_dir() {
-                let skipped = ["target", ".git", "wit/deps", "data"];
+                let skipped = [
+                    "target",
+                    ".git",
+                    "wit/deps",
+                    "data",
+                    "node_modules",
+                    ".venv",
+                ];
                 let name = entry.file_name();
                 if !skipped
                     .iter()

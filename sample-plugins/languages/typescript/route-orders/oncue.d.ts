@@ -1,0 +1,1 @@
+../../../../host/cli/templates/ts/oncue.d.ts
