@@ -73,20 +73,66 @@ pub(crate) const SHARED: &[File] = &[
 const MANIFEST: File = text!("{{name}}.toml", "shared/manifest.toml");
 
 /// Every language, in the order in which they are listed.
-pub(crate) const TEMPLATES: &[Template] = &[Template {
-    lang: "rust",
-    also: &["rs"],
-    about: "Rust; needs cargo and the target wasm32-wasip2",
-    wit: true,
-    files: &[
-        MANIFEST,
-        text!("Cargo.toml", "rust/Cargo.toml"),
-        text!("Cargo.lock", "rust/Cargo.lock"),
-        text!("src/lib.rs", "rust/src/lib.rs"),
-        text!("oncue-project.toml", "rust/oncue-project.toml"),
-        text!("README.md", "rust/README.md"),
-    ],
-}];
+pub(crate) const TEMPLATES: &[Template] = &[
+    Template {
+        lang: "rust",
+        also: &["rs"],
+        about: "Rust; needs cargo and the target wasm32-wasip2",
+        wit: true,
+        files: &[
+            MANIFEST,
+            text!("Cargo.toml", "rust/Cargo.toml"),
+            text!("Cargo.lock", "rust/Cargo.lock"),
+            text!("src/lib.rs", "rust/src/lib.rs"),
+            text!("oncue-project.toml", "rust/oncue-project.toml"),
+            text!("README.md", "rust/README.md"),
+        ],
+    },
+    Template {
+        lang: "js",
+        also: &["javascript"],
+        about: "JavaScript, run by QuickJS; needs Node",
+        wit: true,
+        files: &[
+            MANIFEST,
+            text!("package.json", "js/package.json"),
+            text!("package-lock.json", "js/package-lock.json"),
+            text!("handler.js", "js/handler.js"),
+            text!("oncue-project.toml", "js/oncue-project.toml"),
+            text!("README.md", "js/README.md"),
+        ],
+    },
+    Template {
+        lang: "ts",
+        also: &["typescript"],
+        about: "TypeScript, run by QuickJS; needs Node",
+        wit: true,
+        files: &[
+            MANIFEST,
+            text!("package.json", "ts/package.json"),
+            text!("package-lock.json", "ts/package-lock.json"),
+            text!("tsconfig.json", "ts/tsconfig.json"),
+            text!("oncue.d.ts", "ts/oncue.d.ts"),
+            text!("handler.ts", "ts/handler.ts"),
+            text!("oncue-project.toml", "ts/oncue-project.toml"),
+            text!("README.md", "ts/README.md"),
+        ],
+    },
+    Template {
+        lang: "python",
+        also: &["py"],
+        about: "Python, all of CPython in the component; needs Python",
+        wit: true,
+        files: &[
+            MANIFEST,
+            text!("app.py", "python/app.py"),
+            text!("build.sh", "python/build.sh"),
+            text!("requirements.txt", "python/requirements.txt"),
+            text!("oncue-project.toml", "python/oncue-project.toml"),
+            text!("README.md", "python/README.md"),
+        ],
+    },
+];
 
 /// The template of a language, by any of its words.
 pub(crate) fn find(lang: &str) -> Option<&'static Template> {

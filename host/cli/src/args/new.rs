@@ -8,6 +8,9 @@ use clap::Args;
 pub(crate) const EXAMPLES: &str = "\
 Languages:
   rust     Rust; needs cargo and the target wasm32-wasip2
+  js       JavaScript, run by QuickJS; needs Node
+  ts       TypeScript, run by QuickJS; needs Node
+  python   Python, all of CPython in the component; needs Python
 
 Examples:
   oncue new greeter
