@@ -12,6 +12,7 @@ mod export;
 mod host;
 mod hostile;
 mod kills;
+mod languages;
 mod ledger;
 mod main_job;
 mod mount;
