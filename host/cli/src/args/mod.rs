@@ -152,7 +152,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Plugin(operations::PluginCommand),
     /// Make a handler project from a template; no host is asked
-    #[command(after_long_help = new::EXAMPLES)]
+    #[command(after_long_help = new::after_help())]
     New(new::NewArgs),
     /// Run a plugin once with no host, and show all that it does
     Run(Box<workshop::RunArgs>),

@@ -4,17 +4,22 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// After the long help of `new`. The languages are those of `templates`; a test compares.
-pub(crate) const EXAMPLES: &str = "\
-Languages:
-  rust     Rust; needs cargo and the target wasm32-wasip2
-  js       JavaScript, run by QuickJS; needs Node
-  ts       TypeScript, run by QuickJS; needs Node
-  python   Python, all of CPython in the component; needs Python
+use crate::templates::TEMPLATES;
 
+/// After the long help of `new`: every language there is a template for.
+pub(crate) fn after_help() -> String {
+    let mut text = "Languages:\n".to_owned();
+    for template in TEMPLATES {
+        text.push_str(&format!("  {:<8}{}\n", template.lang, template.about));
+    }
+    text.push_str(EXAMPLES);
+    text
+}
+
+const EXAMPLES: &str = "
 Examples:
   oncue new greeter
-  oncue new route-orders --lang rust --dir handlers/route-orders";
+  oncue new route-orders --lang go --dir handlers/route-orders";
 
 /// Arguments of `new`.
 #[derive(Args, Debug)]

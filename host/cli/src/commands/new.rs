@@ -97,7 +97,7 @@ pub(super) fn run(context: &Context, args: &NewArgs) -> Result<(), Failure> {
         let place = folder.join("wit");
         wit::write(&place)?;
     }
-    let next = next(&args.name, &folder, &words);
+    let next = next(&folder, &words);
     if context.screen.is_json() {
         return context.screen.json(&json!({
             "name": args.name, "language": template.lang, "folder": folder, "next": next,
@@ -262,11 +262,11 @@ fn write(folder: &Path, file: &File, words: &Words) -> Result<(), Failure> {
 }
 
 /// The three commands to type next.
-fn next(name: &str, folder: &Path, words: &Words) -> Vec<String> {
+fn next(folder: &Path, words: &Words) -> Vec<String> {
     vec![
         format!("cd {}", quoted(&folder.display().to_string())),
         words.build.clone(),
-        format!("oncue test {name}.wasm --case cases"),
+        "oncue test .".to_owned(),
     ]
 }
 

@@ -1,0 +1,3 @@
+module {{crate_name}}
+
+go 1.25
