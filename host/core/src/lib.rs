@@ -11,6 +11,7 @@ pub mod admission;
 pub mod backout;
 pub mod code;
 pub mod definition;
+pub mod escape;
 pub mod fairness;
 pub mod message;
 pub mod names;

@@ -7,6 +7,7 @@ use std::fmt;
 
 use oncue_core::definition::Style;
 use oncue_core::quantity::format_bytes;
+use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Instance, InstancePre};
 use wasmtime::{AsContextMut, Engine, Store};
 
@@ -72,10 +73,10 @@ impl Loaded {
             .map(|(name, _)| name.to_owned())
             .collect();
         let needs = needs(component)?;
-        let unknown: Vec<_> = imports
-            .iter()
-            .filter(|name| !is_offered(name))
-            .cloned()
+        let unknown: Vec<_> = shape
+            .imports(engine)
+            .filter(|(name, item)| acts(&item.ty, engine) && !is_offered(name))
+            .map(|(name, _)| name.to_owned())
             .collect();
         if !unknown.is_empty() {
             return Err(PluginError::UnknownImports { imports: unknown });
@@ -167,6 +168,17 @@ impl Loaded {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether an import has functions or resources; types alone need nobody.
+fn acts(item: &ComponentItem, engine: &Engine) -> bool {
+    match item {
+        ComponentItem::Type(_) => false,
+        ComponentItem::ComponentInstance(instance) => instance
+            .exports(engine)
+            .any(|(_, item)| acts(&item.ty, engine)),
+        _ => true,
     }
 }
 

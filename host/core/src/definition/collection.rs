@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::fault::Reader;
 use super::kind::Kind;
 use super::limits::{MAX_ENTRIES, MAX_KEY, MAX_VALUE};
+use super::origin::WebOrigin;
 use super::pattern::Pattern;
 use super::raw::Raw;
 
@@ -66,6 +67,32 @@ impl Kind<Vec<Pattern>> for Patterns {
             value
                 .iter()
                 .map(|pattern| Raw::text(pattern.as_str()))
+                .collect(),
+        )
+    }
+
+    fn read_flag(&self, text: &str) -> Raw {
+        list_from_flag(text)
+    }
+}
+
+/// A list of origins on the web.
+pub(super) struct Origins;
+
+impl Kind<Vec<WebOrigin>> for Origins {
+    fn accepts(&self) -> String {
+        "a list of origins, such as \"https://api.example.com\"".to_owned()
+    }
+
+    fn read(&self, raw: &Raw, reader: &mut Reader) -> Option<Vec<WebOrigin>> {
+        read_list(raw, &self.accepts(), reader, WebOrigin::new)
+    }
+
+    fn write(&self, value: &Vec<WebOrigin>) -> Raw {
+        Raw::List(
+            value
+                .iter()
+                .map(|origin| Raw::text(origin.to_string()))
                 .collect(),
         )
     }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::attributes::{AttributeInfo, Change, Patch, attributes, flatten, nest};
-use super::collection::{Patterns, TextTable, Texts};
+use super::collection::{Origins, Patterns, TextTable, Texts};
 use super::fault::{Fault, Reader, list_faults};
 use super::kind::{FileName, Integer, Kind, Millis, NotYet, OptionalName, Size, Text, Unit, Word};
 use super::limits::{
     LOW_FUEL, LOW_MEMORY, MAX_BATCH, MAX_DEADLINE, MAX_FUEL, MAX_LOG_LIMIT, MAX_MEMORY, MAX_REUSE,
     MAX_TABLE_ELEMENTS, MAX_TASK_DEADLINE, MAX_TEXT, MAX_UNIT, MIN_MEMORY,
 };
+use super::origin::WebOrigin;
 use super::pattern::Pattern;
 use super::raw::Raw;
 use super::words::Style;
@@ -25,8 +26,8 @@ pub struct Grants {
     pub get: Vec<Pattern>,
     /// Queues it may browse.
     pub browse: Vec<Pattern>,
-    /// Origins it may call over HTTP; empty, as it is not supported yet.
-    pub http: Vec<String>,
+    /// Origins it may call over HTTP.
+    pub http: Vec<WebOrigin>,
     /// Environment variables it sees.
     pub environment: BTreeMap<String, String>,
     /// Secrets it may read; empty, as it is not supported yet.
@@ -50,6 +51,14 @@ impl Grants {
     #[must_use]
     pub fn may_browse(&self, queue: &QueueName) -> bool {
         self.browse.iter().any(|pattern| pattern.matches(queue))
+    }
+
+    /// Whether the handler may send a request there: the scheme, the host as a URI has it, and the
+    /// port, none for the scheme's own.
+    #[must_use]
+    pub fn may_request(&self, https: bool, host: &str, port: Option<u16>) -> bool {
+        let mut origins = self.http.iter();
+        origins.any(|origin| origin.covers(https, host, port))
     }
 }
 
@@ -232,8 +241,9 @@ attributes! {
         "Queues the handler may get from, beside its own.";
     grants_browse = grants.browse: Vec<Pattern>, "grants.browse", Patterns, "[]",
         "Queues the handler may browse, beside its own.";
-    grants_http = grants.http: Vec<String>, "grants.http", NotYet(Texts), "[]",
-        "Origins the handler may call over HTTP. Not supported yet.";
+    grants_http = grants.http: Vec<WebOrigin>, "grants.http", Origins, "[]",
+        "Origins the handler may call over HTTP: scheme, host, port. *. stands for any host below \
+         a domain.";
     grants_environment = grants.environment: BTreeMap<String, String>, "grants.environment",
         TextTable { environment: true }, "{}",
         "Environment variables the handler sees. It sees no others.";

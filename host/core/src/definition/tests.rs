@@ -81,7 +81,8 @@ fn wrong_types_and_ranges_are_refused() {
     check_process(
         r#"{"fuel": 0, "memory": "1 KiB", "deadline": "2h", "batch": 1001, "reuse": 0,
             "component": "../a.wasm", "config": {"a": 1, "": "x"}, "description": 5,
-            "grants": {"put": ["ok", "a b", 7], "get": "orders", "environment": {"A=B": "x"}}}"#,
+            "grants": {"put": ["ok", "a b", 7], "get": "orders", "environment": {"A=B": "x"},
+                "http": ["https://ok.example.com", "https://a.b/c"]}}"#,
         &[
             "\"fuel\" is 0; use a count from 1 to 1000 T",
             "\"memory\" is \"1 KiB\"; use a size from 64 KiB to 4 GiB",
@@ -98,6 +99,8 @@ fn wrong_types_and_ranges_are_refused() {
              characters",
             "\"grants.environment.A=B\" has = in its name; an environment cannot hold that, rename \
              it",
+            "\"grants.http.1\" is \"https://a.b/c\", which goes past the origin; end it after the \
+             host or the port: a grant is for all paths",
         ],
     );
 }
@@ -126,11 +129,8 @@ fn what_cannot_be_honoured_is_refused() {
         ],
     );
     check_process(
-        r#"{"grants": {"http": ["https://api.example.com"], "secrets": ["key"]}}"#,
-        &[
-            "\"grants.http\" is a list, which is not supported yet; leave it out",
-            "\"grants.secrets\" is a list, which is not supported yet; leave it out",
-        ],
+        r#"{"grants": {"secrets": ["key"]}}"#,
+        &["\"grants.secrets\" is a list, which is not supported yet; leave it out"],
     );
 }
 

@@ -21,6 +21,7 @@ use crate::task::limits::Limits;
 pub(crate) mod bindings;
 mod budget;
 mod config;
+mod http;
 pub(crate) mod keyvalue;
 mod logging;
 mod queues;
@@ -52,6 +53,7 @@ pub(crate) struct Guest {
     /// The most that one value may bring into or out of the guest, in bytes.
     memory: u64,
     sockets: wasi::Sockets,
+    http: http::Http,
     /// What its style keeps for the end of the call.
     #[expect(dead_code, reason = "for the styles that read what an instance wrote")]
     pub(crate) kept: Kept,
@@ -80,6 +82,7 @@ impl Guest {
             caller.dress(&mut wasi, &mut dressing);
         }
         Self {
+            http: http::Http::new(session.as_ref()),
             wasi: wasi.build(),
             kept,
             session,
@@ -110,6 +113,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     use bindings::wasi as standard;
 
     wasi::add_to_linker(linker)?;
+    http::add_to_linker(linker)?;
     queues::add_to_linker(linker)?;
     budget::add_to_linker(linker)?;
     handler::types::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;

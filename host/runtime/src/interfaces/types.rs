@@ -16,9 +16,10 @@ use super::Guest;
 use super::bindings::oncue::handler::types::{self, Error, Host, HostMessage, Metadata};
 use crate::classify::Stop;
 use crate::sink::cut;
+use crate::style::Answer;
 
 /// The most of a guest's own words that is kept as a reason, in bytes.
-const MAX_REASON: usize = 4 << 10;
+pub(crate) const MAX_REASON: usize = 4 << 10;
 
 /// A message that the guest has a handle of. The body stays with the manager until it is asked for.
 #[expect(unreachable_pub, reason = "the generated bindings re-export it")]
@@ -43,6 +44,20 @@ impl Guest {
         length: u64,
     ) -> wasmtime::Result<Bytes> {
         let MessageHandle(delivered) = self.table.get(message)?;
+        self.part_of_body(delivered, offset, length)
+    }
+
+    /// All of a body, for a style that hands it over at once.
+    pub(crate) fn whole_body(&self, delivered: &Delivered) -> wasmtime::Result<Bytes> {
+        self.part_of_body(delivered, 0, u64::MAX)
+    }
+
+    fn part_of_body(
+        &self,
+        delivered: &Delivered,
+        offset: u64,
+        length: u64,
+    ) -> wasmtime::Result<Bytes> {
         let size = delivered.message.body.len();
         let length = length.min(size.saturating_sub(offset));
         if length > self.memory {
@@ -142,6 +157,19 @@ pub(super) fn stop(error: PortError) -> Stop {
         PortError::Conflict(text) => Stop::limit(Outcome::StateConflict, text),
         PortError::Cut(text) => Stop::trap(text),
         other => Stop::Host(other.to_string()),
+    }
+}
+
+/// A refused put of what a handler answered: the message is tried again with that reason, or the
+/// guest is ended.
+pub(crate) fn unput(error: PortError) -> Answer {
+    let reason = error.to_string();
+    match refusal(error) {
+        Ok(_) => Ok(Err(Failure::Retry {
+            reason: cut(&reason, MAX_REASON),
+            after: None,
+        })),
+        Err(stop) => Err(stop.into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Types of functions as trees, what our two handlers' functions must be, and the first place where
+//! Types of functions as trees, what the handlers' functions must be, and the first place where
 //! another differs. Only what a sentence about a wrong world needs: the sandbox's linker has the
 //! final word on every type.
 
@@ -108,6 +108,53 @@ pub(crate) fn on_trigger() -> Function {
         asynchronous: false,
         parameters: vec![("trigger".to_owned(), trigger)],
         result: Some(answer()),
+    }
+}
+
+/// `wasi:http/incoming-handler`'s `handle`.
+pub(crate) fn incoming_handler() -> Function {
+    let own = |name: &str, resource: &str| (name.to_owned(), Type::Own(resource.to_owned()));
+    Function {
+        asynchronous: false,
+        parameters: vec![
+            own("request", "incoming-request"),
+            own("response-out", "response-outparam"),
+        ],
+        result: None,
+    }
+}
+
+/// `handle-queue-message` of `fermyon:spin-sqs@2.0.0`.
+pub(crate) fn handle_queue_message() -> Function {
+    let variant = |cases: Vec<(&str, Type)>| {
+        let cases = cases.into_iter();
+        Type::Variant(
+            cases
+                .map(|(name, carried)| (name.to_owned(), Some(carried)))
+                .collect(),
+        )
+    };
+    let text = || primitive("string");
+    let value = variant(vec![
+        ("str", text()),
+        ("binary", Type::List(Box::new(primitive("u8")))),
+    ]);
+    let attribute = record(vec![
+        ("name", text()),
+        ("data-type", Type::Option(Box::new(text()))),
+        ("value", value),
+    ]);
+    let message = record(vec![
+        ("id", Type::Option(Box::new(text()))),
+        ("message-attributes", Type::List(Box::new(attribute))),
+        ("body", Type::Option(Box::new(text()))),
+    ]);
+    let action = Type::Enum(["delete", "leave"].map(str::to_owned).to_vec());
+    let error = variant(vec![("other", text())]);
+    Function {
+        asynchronous: false,
+        parameters: vec![("message".to_owned(), message)],
+        result: Some(Type::Result(Some(Box::new(action)), Some(Box::new(error)))),
     }
 }
 

@@ -115,10 +115,6 @@ fn refuse_imports(imports: &[Import], file: &str) -> Result<(), String> {
 fn import_cure(name: &Name<'_>) -> String {
     match name.package {
         PACKAGE => format!("build it against {PACKAGE}@{VERSION}"),
-        "wasi:http" => {
-            "HTTP is not offered; build it without (componentize-js: -d http -d fetch-event)"
-                .to_owned()
-        }
         package if offers().any(|offer| offer.package == package) => {
             let versions = offers().filter(|offer| offer.package == package);
             let versions = versions.map(|offer| {
@@ -291,3 +287,7 @@ fn against(wanted: &Wanted) -> String {
 #[cfg(test)]
 #[path = "shape_tests.rs"]
 pub(crate) mod tests;
+
+#[cfg(test)]
+#[path = "shape_http_tests.rs"]
+mod http_tests;

@@ -122,10 +122,13 @@ fn a61_an_unknown_import_is_named() {
         &["imports acme:db/query@1.0.0,", "compose the component"],
         "plugin-refused",
     );
-    let http = r#"(import "wasi:http/types@0.2.4" (instance (export "f" (func))))"#;
+    let http = r#"(import "wasi:http/handler@0.3.0" (instance (export "f" (func))))"#;
     check(
         &component(http),
-        &["wasi:http/types@0.2.4", "HTTP is not offered"],
+        &[
+            "wasi:http/handler@0.3.0",
+            "offers wasi:http 0.2 (types, outgoing-handler)",
+        ],
         "plugin-refused",
     );
     let newer = r#"(import "oncue:handler/queues@0.2.0" (instance (export "f" (func))))"#;

@@ -22,14 +22,21 @@ use crate::plugin::contract::Function;
 
 mod message;
 pub(crate) mod offers;
+mod spin_sqs;
 mod trigger;
+mod wasi_http;
 
 pub(crate) use offers::is_offered;
 pub(crate) use trigger::OnTrigger;
 
 /// All styles. Where several fit a component, the first of this order is used, with a warning: our
 /// own worlds say most of what a handler can do, a plain command says least.
-pub(crate) const STYLES: &[&StyleDef] = &[&message::DEF, &trigger::DEF];
+pub(crate) const STYLES: &[&StyleDef] = &[
+    &message::DEF,
+    &trigger::DEF,
+    &spin_sqs::DEF,
+    &wasi_http::DEF,
+];
 
 /// Everything that the host knows of a style.
 pub(crate) struct StyleDef {

@@ -32,6 +32,7 @@ const COMMON: &[Offer] = &[
     offer("wasi:cli", &[], "0.2"),
     offer("wasi:clocks", &[], "0.2"),
     offer("wasi:filesystem", &[], "0.2"),
+    offer("wasi:http", &["types", "outgoing-handler"], "0.2"),
     offer("wasi:io", &[], "0.2"),
     offer("wasi:random", &[], "0.2"),
     offer("wasi:sockets", &[], "0.2"),

@@ -96,6 +96,12 @@ fn patterns() -> impl Strategy<Value = Vec<Pattern>> {
     proptest::collection::vec(pattern, 0..4)
 }
 
+fn origins() -> impl Strategy<Value = Vec<WebOrigin>> {
+    let origin = "(http|https)://(\\*\\.)?[a-z0-9]{1,8}(-[a-z])?\\.[a-z]{2,3}(:[1-9][0-9]{0,3})?"
+        .prop_map(|text| WebOrigin::new(&text).expect("a valid origin"));
+    proptest::collection::vec(origin, 0..4)
+}
+
 fn process_attributes() -> impl Strategy<Value = ProcessAttributes> {
     let style = prop::sample::select(&[Style::Auto, Style::Message, Style::Trigger][..]);
     let large = (
@@ -106,7 +112,14 @@ fn process_attributes() -> impl Strategy<Value = ProcessAttributes> {
     let times = (1..=3_600_000_u64, 1..=86_400_000_u64, 0..=(16_u64 << 20));
     let counts = (0..=1_000_000_u32, 1..=1_000_000_u32, 1..=1_000_u32);
     let texts = (text(), text(), text(), "[a-z ä.]{3,12}");
-    let grants = (patterns(), patterns(), patterns(), table(), table());
+    let grants = (
+        patterns(),
+        patterns(),
+        patterns(),
+        table(),
+        table(),
+        origins(),
+    );
     (style, large, times, counts, texts, grants).prop_map(
         |(style, large, times, counts, texts, grants)| ProcessAttributes {
             component: texts.3,
@@ -130,7 +143,7 @@ fn process_attributes() -> impl Strategy<Value = ProcessAttributes> {
                 put: grants.0,
                 get: grants.1,
                 browse: grants.2,
-                http: Vec::new(),
+                http: grants.5,
                 environment: grants.3,
                 secrets: Vec::new(),
             },
