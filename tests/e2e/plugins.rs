@@ -5,6 +5,8 @@ mod cache;
 mod command_line;
 mod files;
 mod holds;
+mod modules;
+mod packed;
 mod reloads;
 mod rollback;
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use oncue_core::admission::Demand;
-use oncue_runtime::plugin::{self, Capacity, CheckReport, CompileCommand, Compiler, Inspection};
+use oncue_runtime::plugin::{
+    self, Capacity, CheckReport, CompileCommand, Compiler, InspectFault, Inspection,
+};
 use oncue_runtime::{Sandbox, SandboxConfig};
 use serde_json::json;
 
@@ -14,7 +16,7 @@ use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::render::Screen;
 use crate::render::table::{Cell, Table};
-use crate::render::time::{format_bytes, format_duration};
+use crate::render::time::{format_bytes, format_duration, format_number};
 use crate::serve;
 
 /// Instances of the sandbox: one component is tried at a time.
@@ -26,11 +28,16 @@ const SHOWN: &[&str] = &[
     "memory",
     "table-elements",
     "deadline",
+    "task-deadline",
+    "max-puts",
+    "max-unit",
+    "output",
     "reuse",
     "batch",
     "grants.put",
     "grants.get",
     "grants.browse",
+    "grants.http",
     "grants.environment",
 ];
 
@@ -39,14 +46,27 @@ fn compiler() -> Result<Compiler, Failure> {
     Ok(Compiler::Child(command))
 }
 
-/// Says what a component exports, imports and needs.
+/// The sandbox of this command.
+fn sandbox() -> Result<Sandbox, Failure> {
+    let config = SandboxConfig { slots: Some(SLOTS) };
+    Ok(Sandbox::new(config).context("the sandbox cannot be made")?)
+}
+
+/// Says what a component exports, imports, asks for and costs.
 pub(crate) fn inspect(screen: &Screen, file: &Path) -> Result<(), Failure> {
     if !file.is_file() {
         let message = format!("\"{}\" is not a file; name a component", file.display());
         return Err(Failure::new(Exit::NotFound, message));
     }
-    let inspection = plugin::inspect(file, &compiler()?)
-        .map_err(|message| Failure::new(Exit::Failed, message))?;
+    let inspection = plugin::inspect(file, &sandbox()?, compiler()?).map_err(|fault| {
+        let (exit, message) = match fault {
+            InspectFault::Refused(message) => (Exit::Refused, message),
+            InspectFault::Host(message) => (Exit::Failed, message),
+        };
+        let mut faults = message.split(NEXT_FAULT).map(str::to_owned);
+        let first = faults.next().unwrap_or_default();
+        Failure::new(exit, first).with_faults(faults.collect())
+    })?;
     if screen.is_json() {
         return screen.json(&json!(inspection));
     }
@@ -69,31 +89,82 @@ fn inspection_table(inspection: &Inspection) -> Table {
     let mut table = Table::new(&["", ""]);
     let mut fact = |name: &str, text: String| table.row(vec![Cell::new(name), Cell::new(text)]);
     fact("digest", inspection.digest.clone());
-    fact("size", format_bytes(inspection.size));
-    if let Some(time) = inspection.compile_time {
-        fact("compiled in", format_duration(time));
+    let what = match inspection.core_module {
+        true => ", a core module, made a component at load",
+        false => "",
+    };
+    fact("size", format!("{}{what}", format_bytes(inspection.size)));
+    if let Some(world) = &inspection.world {
+        fact("world", world.clone());
     }
-    if let Some(size) = inspection.compiled_size {
-        fact("compiled size", format_bytes(size));
+    if let Some(manifest) = &inspection.manifest {
+        fact("manifest", manifest.display().to_string());
+    } else if inspection.embedded_manifest {
+        fact("manifest", "embedded".to_owned());
     }
-    if let Some(fault) = &inspection.compile_fault {
-        fact("not compiled", fault.clone());
+    if let Some(reason) = &inspection.manifest_fault {
+        rows(&mut fact, "manifest fault", reason.split(NEXT_FAULT));
     }
-    for (name, list) in [
-        ("exports", &inspection.exports),
-        ("imports", &inspection.imports),
-    ] {
-        for (index, item) in list.iter().enumerate() {
-            fact(if index == 0 { name } else { "" }, item.clone());
-        }
-    }
+    let granted = |(name, value): &(String, String)| {
+        let name = name.strip_prefix("grants.").unwrap_or(name);
+        format!("{name} {value}")
+    };
+    let grants: Vec<String> = inspection.grants.iter().map(granted).collect();
+    rows(&mut fact, "grants asked", grants.iter().map(String::as_str));
+    costs(inspection, &mut fact);
+    let (exports, imports) = (&inspection.exports, &inspection.imports);
+    rows(&mut fact, "exports", exports.iter().map(String::as_str));
+    rows(&mut fact, "imports", imports.iter().map(String::as_str));
     table
+}
+
+/// What it took to compile, to instantiate and to call.
+fn costs(inspection: &Inspection, fact: &mut impl FnMut(&str, String)) {
+    if let Some(time) = inspection.compile_time {
+        let size = inspection.compiled_size.map(format_bytes);
+        let size = size.map(|size| format!(", to {size}")).unwrap_or_default();
+        fact("compiled", format!("in {}{size}", format_duration(time)));
+    }
+    if let Some(time) = inspection.instantiate_microseconds {
+        let fuel = format_number(inspection.instantiate_fuel.unwrap_or_default());
+        let memory = format_bytes(inspection.memory.unwrap_or_default());
+        let text = format!("in {}, {fuel} fuel, {memory} of memory", microseconds(time));
+        fact("instantiated", text);
+    }
+    if let Some(call) = &inspection.empty_call {
+        let fuel = format_number(call.fuel);
+        let detail = call.detail.as_deref().map(|text| format!(": {text}"));
+        let text = format!(
+            "{fuel} fuel, {}{}",
+            call.outcome,
+            detail.unwrap_or_default()
+        );
+        fact("empty call", text);
+    }
+    if let Some(fault) = &inspection.fault {
+        rows(fact, "fault", fault.split(NEXT_FAULT));
+    }
+}
+
+/// So many microseconds, in words.
+fn microseconds(time: u64) -> String {
+    if time < 10_000 {
+        format!("{time} us")
+    } else {
+        format_duration(time / 1_000)
+    }
+}
+
+/// A fact of several lines.
+fn rows<'a>(fact: &mut impl FnMut(&str, String), name: &str, lines: impl Iterator<Item = &'a str>) {
+    for (index, line) in lines.enumerate() {
+        fact(if index == 0 { name } else { "" }, line.to_owned());
+    }
 }
 
 /// Checks plugins as a host of these settings would at load.
 pub(crate) fn check(screen: &Screen, config: &Config, files: &[PathBuf]) -> Result<(), Failure> {
-    let sandbox =
-        Sandbox::new(SandboxConfig { slots: Some(SLOTS) }).context("the sandbox cannot be made")?;
+    let sandbox = sandbox()?;
     let total = Demand {
         memory: serve::memory_capacity(config),
         fuel: serve::fuel_capacity(config, || sandbox.measure_fuel_rate()),
@@ -111,12 +182,20 @@ pub(crate) fn check(screen: &Screen, config: &Config, files: &[PathBuf]) -> Resu
             print_report(screen, report)?;
         }
     }
-    let bad = reports.iter().filter(|report| !report.is_good()).count();
-    if bad == 0 {
-        return Ok(());
+    let absent = reports.iter().filter(|report| report.is_absent).count();
+    let bad = reports.iter().filter(|report| !report.is_good()).count() - absent;
+    let of = reports.len();
+    match (bad, absent) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            let message = format!("{absent} of {of} files are not there");
+            Err(Failure::new(Exit::NotFound, message))
+        }
+        _ => {
+            let message = format!("{bad} of {of} plugins would be quarantined");
+            Err(Failure::new(Exit::Refused, message))
+        }
     }
-    let message = format!("{bad} of {} plugins would be quarantined", reports.len());
-    Err(Failure::new(Exit::Refused, message))
 }
 
 fn print_report(screen: &Screen, report: &CheckReport) -> Result<(), Failure> {
@@ -126,8 +205,7 @@ fn print_report(screen: &Screen, report: &CheckReport) -> Result<(), Failure> {
     } else {
         screen.headline(&format!("BAD   {name}"))?;
     }
-    let faults = report.faults.iter();
-    for fault in faults.flat_map(|faults| faults.split(NEXT_FAULT)) {
+    for fault in &report.faults {
         screen.text(&format!("      {fault}"))?;
     }
     for warning in &report.warnings {
@@ -153,6 +231,10 @@ fn report_table(report: &CheckReport) -> Table {
         Some(why) if !style.is_empty() => fact("style", format!("{style}: {why}")),
         _ => fact("style", style),
     }
+    fact("world", report.world.clone().unwrap_or_default());
+    if report.embedded_manifest {
+        fact("manifest", "embedded".to_owned());
+    }
     fact("queues", report.queues.join(", "));
     for (name, value) in &report.attributes {
         if SHOWN.contains(&name.as_str()) && value != "[]" && value != "{}" {
@@ -164,6 +246,8 @@ fn report_table(report: &CheckReport) -> Table {
         "compiled in",
         report.compile_time.map(format_duration).unwrap_or_default(),
     );
+    let imports = report.imports.iter().map(String::as_str);
+    rows(&mut fact, "imports", imports);
     table
 }
 

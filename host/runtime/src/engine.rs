@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use oncue_core::definition::{ProcessAttributes, limits};
 use oncue_core::outcome::CallEnd;
@@ -80,6 +81,17 @@ pub struct SandboxLimits {
     pub max_table_elements: u64,
     /// False when the system refused the pool: instances cost more to make.
     pub pooled: bool,
+}
+
+/// What it took to instantiate a component once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smoked {
+    /// Time, with the check of what it exports.
+    pub time: Duration,
+    /// Fuel: what the guest's own start-up burns, before any message.
+    pub fuel: u64,
+    /// Linear memory of the instance, in bytes.
+    pub memory: u64,
 }
 
 /// The engine and what guests are linked against. Cloning shares it; one is made for the process.
@@ -323,21 +335,27 @@ impl Sandbox {
         &self,
         loaded: &Loaded,
         attributes: &ProcessAttributes,
-    ) -> Result<(), PluginError> {
+    ) -> Result<Smoked, PluginError> {
         let limits = Limits::new(attributes);
         let log = Log::new(limits.log);
         let deadline = Arc::new(Deadline::new(limits.deadline, limits.task_deadline));
         let guest = Guest::new(None, &limits, &log, &deadline, false, None);
         let mut store = new_store(self.engine(), guest, &limits).map_err(host_fault)?;
         let running = self.ticker().running();
+        let (fuel, started) = (store.get_fuel().unwrap_or_default(), Instant::now());
         let tried = loaded.try_out(&mut store);
         let ended = within(tried, &deadline, std::future::pending()).await;
+        let time = started.elapsed();
         drop(running);
         let refused = |what: &str| {
             PluginError::Smoke(format!("the component cannot be instantiated: it {what}"))
         };
         match ended {
-            Ended::Done(Ok(())) => Ok(()),
+            Ended::Done(Ok(())) => Ok(Smoked {
+                time,
+                fuel: fuel.saturating_sub(store.get_fuel().unwrap_or_default()),
+                memory: store.data().limiter.peak_memory(),
+            }),
             Ended::Done(Err(error)) => {
                 let facts = Facts::new(&limits, store.data());
                 match classify(&error, &facts) {

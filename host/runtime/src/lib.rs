@@ -23,6 +23,6 @@ mod task;
 mod ticker;
 mod worker;
 
-pub use engine::{Loaded, Needs, Sandbox, SandboxConfig, SandboxLimits};
+pub use engine::{Loaded, Needs, Sandbox, SandboxConfig, SandboxLimits, Smoked};
 pub use error::PluginError;
 pub use host::{Components, WasmTaskHost};

@@ -55,8 +55,10 @@ fn a61_a_bad_file_never_replaces_a_good_version() {
             .lines()
             .find(|line| line.starts_with("p "))
             .unwrap_or_default();
+        // Of several faults the list has the first.
+        let first = reason.split("; also ").next().unwrap_or_default();
         assert!(
-            line.contains("quarantined, serving on") && line.contains(&reason),
+            line.contains("quarantined, serving on") && line.contains(first),
             "{list}"
         );
         // The good file again: nothing is left of the bad one.

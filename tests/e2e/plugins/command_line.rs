@@ -48,8 +48,8 @@ fn a_good_plugin_passes_the_check() {
     check(&file, 0, &["ok    p", "message", &digest(&version(1))]);
     check(
         &home.plugins().join("none.wasm"),
-        4,
-        &["none.wasm", "is not there"],
+        3,
+        &["none.wasm", "is not there", "1 of 1 files are not there"],
     );
 }
 
@@ -68,10 +68,15 @@ fn a63_the_check_says_what_a_component_exports_and_what_differs() {
     check(&component("unknown-import"), 4, &unknown);
     let home = Home::new();
     home.write("other.wasm", fixture("other-version.wasm"));
-    let other = ["oncue:handler/types@0.9.0", "oncue:handler@0.1"];
+    let other = [
+        "oncue:handler/types@0.9.0",
+        "oncue:handler@0.1",
+        "its version is 0.9.0, and this host knows 0.1",
+    ];
     check(&home.plugins().join("other.wasm"), 4, &other);
     home.write("core.wasm", fixture("core-module.wasm"));
-    check(&home.plugins().join("core.wasm"), 4, &["core module"]);
+    let neither = "a core module with neither a main function (_start) nor an embedded world";
+    check(&home.plugins().join("core.wasm"), 4, &[neither]);
     home.write("text.wasm", fixture("not-a-component.wasm"));
     check(&home.plugins().join("text.wasm"), 4, &["\"text.wasm\""]);
 }
@@ -95,28 +100,52 @@ fn a61_the_check_lists_every_fault_of_a_manifest() {
 }
 
 #[test]
-fn inspect_says_what_a_component_is() {
-    let (code, said, error) = alone(&["plugin", "inspect"], &component("echo"));
+fn inspect_says_what_a_component_is_and_costs() {
+    let inspect = |file: &Path| alone(&["plugin", "inspect"], file);
+    let (code, said, error) = inspect(&component("echo"));
     assert_eq!(code, 0, "{error}");
     for word in [
         "message style",
+        "message-handler",
         "oncue:handler/on-message@0.1.0",
         "oncue:handler/queues@0.1.0",
+        "instantiated  in ",
     ] {
         assert!(said.contains(word), "no {word:?} in {said}");
     }
-    let (code, said, _) = alone(&["plugin", "inspect"], &component("wrong-world"));
+    let (code, said, _) = inspect(&component("wrong-world"));
     assert_eq!(code, 0);
     assert!(said.contains("acme:weather/forecast@1.0.0"), "{said}");
     let home = Home::new();
-    home.write("text.wasm", b"this is text");
-    // What is no component is described too: only a file that is not there is a failure.
-    let (code, said, error) = alone(&["plugin", "inspect"], &home.plugins().join("text.wasm"));
+    home.write("p.wasm", version(1));
+    home.write("p.toml", MANIFEST);
+    let (code, said, error) = alone(
+        &["plugin", "inspect", "-o", "json"],
+        &home.plugins().join("p.wasm"),
+    );
     assert_eq!(code, 0, "{error}");
+    let told: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let grants = serde_json::json!([["grants.put", "[echo.out]"]]);
+    assert_eq!(told["grants"], grants, "{said}");
+    assert_eq!(told["style"], "message", "{said}");
     assert!(
-        said.contains("text.wasm") && said.contains("not WebAssembly"),
+        told["instantiate-fuel"].is_u64() && told["memory"].is_u64(),
         "{said}"
     );
-    let (code, _, error) = alone(&["plugin", "inspect"], &home.plugins().join("none.wasm"));
+    // What is no component at all is no answer but a refusal.
+    home.write("text.wasm", b"this is text");
+    let (code, said, error) = inspect(&home.plugins().join("text.wasm"));
+    assert_eq!((code, said.as_str()), (4, ""));
+    assert!(
+        error.contains("text.wasm") && error.contains("not WebAssembly"),
+        "{error}"
+    );
+    home.write("cut.wasm", &version(1)[..2000]);
+    let (code, _, error) = inspect(&home.plugins().join("cut.wasm"));
+    assert!(
+        code == 4 && error.contains("is truncated at 2000 bytes"),
+        "{error}"
+    );
+    let (code, _, error) = inspect(&home.plugins().join("none.wasm"));
     assert_eq!(code, 3, "{error}");
 }

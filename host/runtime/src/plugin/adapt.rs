@@ -24,7 +24,7 @@ use wit_component::ComponentEncoder;
 use wit_component::metadata::Bindgen;
 use wit_parser::WorldItem;
 
-use super::module::{Module, malformed, module_list};
+use super::module::{Module, malformed, name_all};
 
 /// Whether the bytes begin as a core module's do.
 pub(crate) fn is_core_module(bytes: &[u8]) -> bool {
@@ -83,9 +83,9 @@ fn embedded_world(bytes: &[u8]) -> Result<Bindgen, String> {
 
 /// The words for a module that is no program and has no world.
 fn neither(module: &Module<'_>) -> String {
-    let exports = module_list(module.exports.iter().map(|name| (*name).to_owned()));
-    let imports = module_list(module.imports.iter().map(|(from, names)| {
-        let names = module_list(names.iter().map(|name| (*name).to_owned()));
+    let exports = name_all(module.exports.iter().map(|name| (*name).to_owned()));
+    let imports = name_all(module.imports.iter().map(|(from, names)| {
+        let names = name_all(names.iter().map(|name| (*name).to_owned()));
         format!("{from} ({names})")
     }));
     let world = match module.handler() {
@@ -121,7 +121,7 @@ fn unknown_imports(module: &Module<'_>, world: &Bindgen) -> Result<Option<String
             _ => names.iter().map(|name| (*name).to_owned()).collect(),
         };
         if !names.is_empty() {
-            unknown.push(format!("{from} ({})", module_list(names.into_iter())));
+            unknown.push(format!("{from} ({})", name_all(names.into_iter())));
             cures.insert(cure(from));
         }
     }
@@ -131,7 +131,7 @@ fn unknown_imports(module: &Module<'_>, world: &Bindgen) -> Result<Option<String
     let cures: Vec<&str> = cures.into_iter().collect();
     Ok(Some(format!(
         "imports {}, which this host does not offer to a core module; {}",
-        module_list(unknown.into_iter()),
+        name_all(unknown.into_iter()),
         cures.join(", and ")
     )))
 }
@@ -190,7 +190,7 @@ fn missing_exports(module: &Module<'_>, bindgen: &Bindgen) -> Option<String> {
     (!missing.is_empty()).then(|| {
         format!(
             "does not export {}, which its world promises; define and export them",
-            module_list(missing.into_iter())
+            name_all(missing.into_iter())
         )
     })
 }

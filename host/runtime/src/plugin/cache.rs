@@ -33,6 +33,14 @@ pub(crate) enum Form {
 impl Form {
     const ALL: [Self; 2] = [Self::Compiled, Self::Adapted];
 
+    /// How that is called.
+    fn made(self) -> &'static str {
+        match self {
+            Self::Compiled => "compiled",
+            Self::Adapted => "made a component",
+        }
+    }
+
     /// How its files end.
     fn extension(self) -> &'static str {
         match self {
@@ -116,7 +124,8 @@ impl Cache {
             Ok(false) => return None,
             Err(error) => {
                 let file = path.display();
-                warn!("the cached \"{file}\" is not used ({error}); made again");
+                let made = form.made();
+                warn!("the cached \"{file}\" is not used ({error}); {made} again");
                 self.discard(form, dropped);
                 return None;
             }
@@ -217,7 +226,8 @@ impl Cache {
             }
         }
         if let Err(error) = replace(&Self::check_file(&path), check.as_str().as_bytes(), false) {
-            warn!("\"{}\" will be made again ({error})", path.display());
+            let made = form.made();
+            warn!("\"{}\" will be {made} again ({error})", path.display());
         }
         self.trim(&path);
         Compiled {

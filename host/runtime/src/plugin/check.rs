@@ -7,9 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use oncue_core::definition::Style;
 use oncue_core::names::{PluginName, QueueName};
 use serde::Serialize;
 
@@ -22,9 +20,13 @@ use super::loader::Loader;
 use super::manifest;
 use super::reading;
 use super::scan::{self, Kind, classify};
-use super::{seam, shape};
+use super::seam;
 use crate::engine::Sandbox;
 use crate::error::PluginError;
+use crate::style;
+
+/// Between the faults of one reason.
+const NEXT_FAULT: &str = "; also ";
 
 /// What was found of one plugin.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -42,6 +44,8 @@ pub struct CheckReport {
     pub style: Option<String>,
     /// By what that was found.
     pub why: Option<String>,
+    /// The world of that style, as its authors know it.
+    pub world: Option<String>,
     /// SHA-256 of the component.
     pub digest: Option<String>,
     /// Bytes of the component.
@@ -58,8 +62,11 @@ pub struct CheckReport {
     pub compile_time: Option<u64>,
     /// What is accepted and probably not meant.
     pub warnings: Vec<String>,
-    /// Why it would be quarantined. Empty: it would serve.
+    /// Why it would be quarantined, each fault by itself. Empty: it would serve.
     pub faults: Vec<String>,
+    /// Whether all that is wrong is that there is no such file.
+    #[serde(skip)]
+    pub is_absent: bool,
 }
 
 impl CheckReport {
@@ -91,31 +98,45 @@ pub fn check(
         .map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))?;
     let mut reports = Vec::new();
     for path in paths {
-        let found = if path.is_dir() {
-            Found::folder(path)
-        } else {
-            Found::file(path)
-        };
-        match found {
+        match Found::at(path) {
             Ok(found) => reports.extend(found.check(&loader, capacity)),
             Err(fault) => reports.push(CheckReport {
                 plugin: path.display().to_string(),
                 faults: vec![fault],
+                is_absent: !path.exists(),
                 ..CheckReport::default()
             }),
         }
+    }
+    for report in &mut reports {
+        let faults = report.faults.iter();
+        let each = faults.flat_map(|fault| fault.split(NEXT_FAULT));
+        report.faults = each.map(str::to_owned).collect();
     }
     Ok(reports)
 }
 
 /// Files that are checked together.
-struct Found {
+pub(super) struct Found {
     folder: PathBuf,
     files: BTreeMap<String, FileState>,
     contents: BTreeMap<Digest, Vec<u8>>,
 }
 
 impl Found {
+    /// The plugins of a folder, or of one file.
+    fn at(path: &Path) -> Result<Self, String> {
+        if !path.exists() {
+            let shown = path.display();
+            return Err(format!("\"{shown}\" is not there; name a file that is"));
+        }
+        if path.is_dir() {
+            Self::folder(path)
+        } else {
+            Self::file(path)
+        }
+    }
+
     /// All plugins of a folder.
     fn folder(folder: &Path) -> Result<Self, String> {
         let listing = scan::list(folder)
@@ -134,7 +155,7 @@ impl Found {
     }
 
     /// The plugin of one file.
-    fn file(path: &Path) -> Result<Self, String> {
+    pub(super) fn file(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let file = path.file_name().and_then(OsStr::to_str);
         let Some((file, (stem, kind))) = file.and_then(|file| Some((file, classify(file)?))) else {
@@ -142,9 +163,6 @@ impl Found {
                 "\"{shown}\" is no plugin; name a .wasm or a .toml file"
             ));
         };
-        if !path.is_file() {
-            return Err(format!("\"{shown}\" is not there; name a file that is"));
-        }
         let folder = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
@@ -241,6 +259,13 @@ impl Found {
         reports
     }
 
+    /// What is wanted of the plugin of a component's file.
+    pub(super) fn candidate(&self, file: &str) -> Option<Candidate> {
+        let derived = derive(&self.files, &BTreeSet::new());
+        let mut candidates = derived.candidates.into_values();
+        candidates.find(|candidate| candidate.file == file)
+    }
+
     /// What is known before the component is looked at.
     fn report(&self, plugin: &PluginName, candidate: &Candidate) -> CheckReport {
         let mut report = CheckReport {
@@ -251,8 +276,7 @@ impl Found {
         if candidate.speaker != candidate.file {
             report.manifest = Some(self.folder.join(&candidate.speaker));
         }
-        report.embedded_manifest =
-            candidate.embedded_text.is_some() && candidate.manifest_text.is_none();
+        report.embedded_manifest = candidate.is_packed();
         if let Ok(definitions) = &candidate.definitions {
             let entries = attributes(definitions).entries();
             let shown = |(name, raw): (&str, oncue_core::definition::Raw)| {
@@ -295,9 +319,14 @@ impl Found {
         };
         report.digest = Some(digest.to_string());
         report.size = Some(bytes.len() as u64);
-        if let Ok(component) = loader.component(bytes, digest, file)
-            && let Ok(interfaces) = reading::read(&component, file)
-        {
+        let component = match loader.component(bytes, digest, file) {
+            Ok(component) => component,
+            Err(NotPassed::Refused(reason) | NotPassed::Host(reason)) => {
+                report.faults.push(reason);
+                return;
+            }
+        };
+        if let Ok(interfaces) = reading::read(&component, file) {
             report.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
             report.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
         }
@@ -307,8 +336,10 @@ impl Found {
             .as_deref()
             .map(attributes)
             .unwrap_or_default();
-        match loader.prepare(bytes, digest, file, &attributes, None) {
+        match loader.prepare(&component, digest, file, &attributes, None) {
             Ok(fit) => {
+                let def = style::find(fit.judgement.style);
+                report.world = def.map(|def| def.world.to_owned());
                 report.style = Some(fit.judgement.style.to_string());
                 report.why = Some(fit.judgement.why);
                 report.compile_time = fit.compile_time.map(millis);
@@ -320,93 +351,6 @@ impl Found {
     }
 }
 
-fn millis(time: std::time::Duration) -> u64 {
+pub(super) fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// What a component is, whether it can serve or not.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Inspection {
-    /// The file.
-    pub file: PathBuf,
-    /// SHA-256.
-    pub digest: String,
-    /// Bytes.
-    pub size: u64,
-    /// How it would be called; none: it would not.
-    pub style: Option<String>,
-    /// By what that was found, or why it would not be called.
-    pub why: String,
-    /// Names of its exports.
-    pub exports: Vec<String>,
-    /// Names of its imports.
-    pub imports: Vec<String>,
-    /// Milliseconds that compiling took; none when it was not compiled.
-    pub compile_time: Option<u64>,
-    /// Bytes of machine code and data that it was compiled to.
-    pub compiled_size: Option<u64>,
-    /// What the compiler said against it.
-    pub compile_fault: Option<String>,
-}
-
-/// Looks at one component file, and compiles it.
-///
-/// # Errors
-/// A sentence, when the file cannot be read or nothing can be compiled here.
-pub fn inspect(path: &Path, compiler: &Compiler) -> Result<Inspection, String> {
-    let shown = path.display().to_string();
-    let cannot = |error: &dyn std::fmt::Display| format!("\"{shown}\" cannot be read ({error})");
-    let length = fs::metadata(path).map_err(|error| cannot(&error))?.len();
-    if length > Kind::Component.max_bytes() {
-        return Err(cannot(&"it is too large"));
-    }
-    let bytes = fs::read(path).map_err(|error| cannot(&error))?;
-    let file = path.file_name().and_then(OsStr::to_str).unwrap_or(&shown);
-    let mut inspection = Inspection {
-        file: path.to_path_buf(),
-        digest: Digest::of(&bytes).to_string(),
-        size: bytes.len() as u64,
-        style: None,
-        why: String::new(),
-        exports: Vec::new(),
-        imports: Vec::new(),
-        compile_time: None,
-        compiled_size: None,
-        compile_fault: None,
-    };
-    let interfaces = match reading::read(&bytes, file) {
-        Ok(interfaces) => interfaces,
-        Err(why) => return Ok(Inspection { why, ..inspection }),
-    };
-    match shape::judge(&interfaces, Style::Auto, file) {
-        Ok(judgement) => {
-            inspection.style = Some(judgement.style.to_string());
-            inspection.why = judgement.why;
-        }
-        Err(why) => inspection.why = why,
-    }
-    inspection.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
-    inspection.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
-    let bounds = CompileBounds {
-        timeout: COMPILE_TIMEOUT,
-        memory: COMPILE_MEMORY,
-    };
-    let engine = seam::compatibility().map_err(|error| error.to_string())?;
-    let mut output = tempfile::tempfile().map_err(|error| cannot(&error))?;
-    let started = Instant::now();
-    match compiler.compile(
-        &bytes,
-        &engine,
-        &mut output,
-        bounds,
-        &AtomicBool::new(false),
-    ) {
-        Ok(()) => {
-            inspection.compile_time = Some(millis(started.elapsed()));
-            inspection.compiled_size = output.metadata().ok().map(|metadata| metadata.len());
-        }
-        Err(error) => inspection.compile_fault = Some(format!("\"{file}\": {error}")),
-    }
-    Ok(inspection)
 }

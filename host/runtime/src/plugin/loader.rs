@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use oncue_core::code::Code;
 use oncue_core::definition::ProcessAttributes;
-use oncue_core::quantity::{format_bytes, format_millis};
+use oncue_core::quantity::{format_bytes, format_count, format_millis};
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 use tracing::warn;
@@ -27,7 +27,7 @@ use super::kept::Source;
 use super::reading::{self, Interfaces};
 use super::seam::{self, LoadFault};
 use super::shape::{self, Judgement};
-use crate::engine::{Loaded, Sandbox};
+use crate::engine::{Loaded, Sandbox, Smoked};
 use crate::host::Components;
 
 /// What compiles and loads.
@@ -51,6 +51,8 @@ pub(crate) struct Fit {
     pub(crate) judgement: Judgement,
     /// None: it came from the cache, or was loaded already.
     pub(crate) compile_time: Option<Duration>,
+    /// What its trial took.
+    pub(crate) smoked: Smoked,
     /// Whether the file is a core module, and the component was made of it.
     pub(crate) is_adapted: bool,
 }
@@ -131,15 +133,29 @@ impl Loader {
                 Code::WrongWorld
             )));
         }
-        let tried = seam::try_out(&self.sandbox, &loaded, file, attributes);
-        self.runtime.block_on(tried)?;
+        let smoked = self.try_out(&loaded, file, attributes)?;
         Ok(Fit {
             loaded,
             interfaces,
             judgement,
             compile_time,
+            smoked,
             is_adapted: matches!(component, Cow::Owned(_)),
         })
+    }
+
+    /// Instantiates a component once under its limits.
+    ///
+    /// # Errors
+    /// What keeps it from that.
+    pub(crate) fn try_out(
+        &self,
+        loaded: &Loaded,
+        file: &str,
+        attributes: &ProcessAttributes,
+    ) -> Result<Smoked, NotPassed> {
+        let tried = seam::try_out(&self.sandbox, loaded, file, attributes);
+        self.runtime.block_on(tried)
     }
 
     /// The component of a file: the file itself, or what is made of a core module, once for all
@@ -202,7 +218,7 @@ impl Loader {
 
     /// Makes something of a file's bytes, apart from this process if it is a server, and gives it
     /// to the cache. `digest` is that of the file.
-    fn make(
+    pub(crate) fn make(
         &self,
         form: Form,
         bytes: &[u8],
@@ -284,7 +300,18 @@ fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
             shape::list(interfaces.imports.iter().map(|it| it.name.as_str())),
         ),
         fact("compiled", compiled),
+        fact("instantiated", instantiated(&fit.smoked)),
     ]
+}
+
+/// What an instance takes before it handles anything.
+fn instantiated(smoked: &Smoked) -> String {
+    let Smoked { fuel, memory, .. } = *smoked;
+    format!(
+        "with {} fuel and {} of memory",
+        format_count(fuel),
+        format_bytes(memory)
+    )
 }
 
 /// A cache in the host's data directory.

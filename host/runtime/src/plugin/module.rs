@@ -11,7 +11,7 @@ const WORLD_SECTION: &str = "component-type";
 /// The main function of a program.
 const START: &str = "_start";
 /// Names that a sentence lists before it says how many more there are.
-const MAX_NAMED: usize = 32;
+const MAX_NAMED: usize = 64;
 
 /// A core module from outside.
 #[derive(Debug, Default)]
@@ -88,8 +88,8 @@ pub(crate) fn malformed(error: &wasmparser::Error, length: usize, what: &str) ->
     }
 }
 
-/// Names in a sentence: all of them, up to a number that no author's mistake reaches.
-pub(crate) fn module_list(names: impl ExactSizeIterator<Item = String>) -> String {
+/// Names in a refusal: all of them, up to a number that no author's mistake reaches.
+pub(crate) fn name_all(names: impl ExactSizeIterator<Item = String>) -> String {
     let count = names.len();
     if count == 0 {
         return "nothing".to_owned();

@@ -11,7 +11,7 @@ use oncue_manager::tasks::ComponentVersion;
 
 use super::catalog::{NotPassed, State, Update, Version};
 use super::digest::Digest;
-use crate::engine::{self, Loaded, Sandbox};
+use crate::engine::{self, Loaded, Sandbox, Smoked};
 use crate::error::PluginError;
 
 /// Names the engine that this build compiles for, 64 hexadecimal digits.
@@ -47,7 +47,7 @@ pub(crate) async fn try_out(
     loaded: &Loaded,
     file: &str,
     attributes: &ProcessAttributes,
-) -> Result<(), NotPassed> {
+) -> Result<Smoked, NotPassed> {
     let needs = loaded.needs();
     if needs.memory > attributes.memory {
         let (needs, limit) = (format_bytes(needs.memory), format_bytes(attributes.memory));

@@ -9,6 +9,7 @@ use oncue_core::definition::{Style, nearest};
 
 use super::bounds::MAX_LISTED;
 use super::contract::difference;
+use super::module::name_all;
 use super::reading::{Export, ExportKind, Import, Interfaces};
 use crate::style::offers::{Name, PACKAGE, VERSION, offers, version_fits};
 use crate::style::{STYLES, StyleDef, Wanted, find, is_offered};
@@ -23,13 +24,13 @@ pub(crate) struct Judgement {
 /// Judges a component that is to be called in the style `wanted` ([`Style::Auto`]: as it can be).
 ///
 /// # Errors
-/// A whole sentence: an import that nobody offers, or no export that fits.
+/// Everything at once, a whole sentence each: imports that nobody offers, no export that fits.
 pub(crate) fn judge(
     interfaces: &Interfaces,
     wanted: Style,
     file: &str,
 ) -> Result<Judgement, String> {
-    refuse_imports(&interfaces.imports, file)?;
+    let unknown = refuse_imports(&interfaces.imports, file);
     let fits: Vec<(&StyleDef, &Wanted)> = STYLES
         .iter()
         .filter_map(|def| Some((*def, fitting(interfaces, def)?)))
@@ -39,11 +40,16 @@ pub(crate) fn judge(
         style => fits.iter().find(|(def, _)| def.style == style).copied(),
     };
     let Some((def, by)) = chosen else {
-        return Err(match fits.first() {
+        let misfit = match fits.first() {
             Some(other) => other_style(wanted, *other, file),
             None => wrong_world(interfaces, wanted, file),
-        });
+        };
+        let faults: Vec<String> = unknown.into_iter().chain([misfit]).collect();
+        return Err(faults.join("; also "));
     };
+    if let Some(fault) = unknown {
+        return Err(fault);
+    }
     let why = if wanted == Style::Auto && fits.len() > 1 {
         several(&fits)
     } else {
@@ -96,19 +102,26 @@ fn fits(export: &Export, wanted: &Wanted) -> bool {
         .is_none_or(|contract| difference(&contract(), function).is_none())
 }
 
-fn refuse_imports(imports: &[Import], file: &str) -> Result<(), String> {
+/// The sentence for imports that nobody offers: all of them, and what to do about each package.
+fn refuse_imports(imports: &[Import], file: &str) -> Option<String> {
     let unknown: Vec<&Import> = imports
         .iter()
         .filter(|import| import.acts && !is_offered(&import.name))
         .collect();
-    let Some(first) = unknown.first() else {
-        return Ok(());
-    };
-    let names = list(unknown.iter().map(|import| import.name.as_str()));
-    let cure = import_cure(&Name::of(&first.name));
-    let code = Code::PluginRefused;
-    Err(format!(
-        "\"{file}\" imports {names}, which this host does not offer; {cure} [{code}]"
+    if unknown.is_empty() {
+        return None;
+    }
+    let names = name_all(unknown.iter().map(|import| import.name.clone()));
+    let mut cures: Vec<String> = Vec::new();
+    for import in &unknown {
+        let cure = import_cure(&Name::of(&import.name));
+        if !cures.contains(&cure) && cures.len() < MAX_LISTED {
+            cures.push(cure);
+        }
+    }
+    let (cures, code) = (cures.join(", and "), Code::PluginRefused);
+    Some(format!(
+        "\"{file}\" imports {names}, which this host does not offer; {cures} [{code}]"
     ))
 }
 

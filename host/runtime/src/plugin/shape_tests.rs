@@ -212,3 +212,23 @@ fn a63_the_sentence_names_the_exports_the_nearest_world_and_the_difference() {
         "wrong-world",
     );
 }
+
+#[test]
+fn a63_imports_and_world_are_told_at_once_with_a_cure_for_each() {
+    let mut text = handler_text("oncue:handler/on-message@0.9.0", ON_MESSAGE);
+    let imports = r#"(import "acme:bank/pay@1.0.0" (instance (export "pay" (func))))
+      (import "acme:bank/loan@1.0.0" (instance (export "get" (func))))
+      (import "oncue:handler/queues@0.9.0" (instance (export "put" (func))))"#;
+    text = text.replacen("(component", &format!("(component {imports}"), 1);
+    let bytes = wat::parse_str(text).expect("the text is a component");
+    check(
+        &bytes,
+        &[
+            "acme:bank/pay@1.0.0, acme:bank/loan@1.0.0, oncue:handler/queues@0.9.0",
+            "remove the import, or compose",
+            "build it against oncue:handler@0.1 [plugin-refused]; also ",
+            "its version is 0.9.0, and this host knows 0.1",
+        ],
+        "wrong-world",
+    );
+}

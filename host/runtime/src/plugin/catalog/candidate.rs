@@ -182,6 +182,11 @@ impl Candidate {
         })
     }
 
+    /// Whether the manifest that holds is inside of the component.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.embedded_text.is_some() && self.manifest_text.is_none()
+    }
+
     /// Whether there is an embedded manifest that does not hold, for the one beside it.
     pub(crate) fn is_overridden(&self) -> bool {
         self.embedded_text.is_some() && self.manifest_text.is_some()
