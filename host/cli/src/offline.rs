@@ -18,6 +18,7 @@ use crate::render::Screen;
 use crate::render::table::{Cell, Table};
 use crate::render::time::{format_bytes, format_duration, format_number};
 use crate::serve;
+use crate::workshop;
 
 /// Instances of the sandbox: one component is tried at a time.
 const SLOTS: u32 = 16;
@@ -58,7 +59,8 @@ pub(crate) fn inspect(screen: &Screen, file: &Path) -> Result<(), Failure> {
         let message = format!("\"{}\" is not a file; name a component", file.display());
         return Err(Failure::new(Exit::NotFound, message));
     }
-    let inspection = plugin::inspect(file, &sandbox()?, compiler()?).map_err(|fault| {
+    let sandbox = sandbox()?;
+    let inspected = plugin::inspect(file, &sandbox, compiler()?).map_err(|fault| {
         let (exit, message) = match fault {
             InspectFault::Refused(message) => (Exit::Refused, message),
             InspectFault::Host(message) => (Exit::Failed, message),
@@ -67,14 +69,18 @@ pub(crate) fn inspect(screen: &Screen, file: &Path) -> Result<(), Failure> {
         let first = faults.next().unwrap_or_default();
         Failure::new(exit, first).with_faults(faults.collect())
     })?;
+    let mut inspection = inspected.inspection;
+    if let Some(plugin) = inspected.plugin {
+        inspection.empty_call = Some(workshop::empty_call(plugin, sandbox)?);
+    }
     if screen.is_json() {
         return screen.json(&json!(inspection));
     }
-    screen.headline(&inspected(&inspection))?;
+    screen.headline(&headline(&inspection))?;
     screen.table(&inspection_table(&inspection), "")
 }
 
-fn inspected(inspection: &Inspection) -> String {
+fn headline(inspection: &Inspection) -> String {
     let file = inspection.file.display();
     match &inspection.style {
         Some(style) => format!(

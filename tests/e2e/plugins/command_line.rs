@@ -110,6 +110,7 @@ fn inspect_says_what_a_component_is_and_costs() {
         "oncue:handler/on-message@0.1.0",
         "oncue:handler/queues@0.1.0",
         "instantiated  in ",
+        "empty call",
     ] {
         assert!(said.contains(word), "no {word:?} in {said}");
     }
@@ -128,6 +129,10 @@ fn inspect_says_what_a_component_is_and_costs() {
     let grants = serde_json::json!([["grants.put", "[echo.out]"]]);
     assert_eq!(told["grants"], grants, "{said}");
     assert_eq!(told["style"], "message", "{said}");
+    // With nothing granted the sample can only fail at its first put.
+    let call = &told["empty-call"];
+    assert!(call["fuel"].as_u64().is_some_and(|fuel| fuel > 0), "{said}");
+    assert!(call["outcome"].is_string(), "{said}");
     assert!(
         told["instantiate-fuel"].is_u64() && told["memory"].is_u64(),
         "{said}"

@@ -34,5 +34,5 @@ mod report;
 mod suite;
 
 pub(crate) use faults::FaultKind;
-pub(crate) use one_shot::run;
+pub(crate) use one_shot::{empty_call, run};
 pub(crate) use suite::test;

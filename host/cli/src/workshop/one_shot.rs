@@ -6,8 +6,11 @@ use std::path::Path;
 
 use oncue_core::definition::Raw;
 use oncue_manager::{Clock as _, SystemClock};
+use oncue_runtime::Sandbox;
+use oncue_runtime::plugin::{EmptyCall, SinglePlugin};
 use serde_json::{Map, Value};
 
+use super::bench::Bench;
 use super::body::Given;
 use super::case::{self, Fields, GivenMessage, Input, Reply};
 use super::job::Job;
@@ -56,6 +59,29 @@ pub(crate) fn run(screen: &Screen, args: &RunArgs) -> Result<(), Failure> {
         // What was printed says why.
         Err(Failure::new(Exit::Failed, ""))
     }
+}
+
+/// What a loaded plugin does with one message that has no body.
+///
+/// # Errors
+/// When there is no bench; how the handler fares is part of the answer.
+pub(crate) fn empty_call(plugin: SinglePlugin, sandbox: Sandbox) -> Result<EmptyCall, Failure> {
+    let input = Input {
+        messages: vec![GivenMessage::default()],
+        ..Input::default()
+    };
+    let bench = Bench::new(plugin, sandbox)?;
+    let now = SystemClock.now();
+    let mut job = Job::new(&input, Path::new("."), &bench.plugin, now).map_err(|faults| {
+        Failure::new(Exit::Failed, "an empty call cannot be made:").with_faults(faults)
+    })?;
+    let observed = bench.run(&mut job, Order::None)?.observe()?;
+    let details = observed.messages.iter().map(|given| given.detail.clone());
+    Ok(EmptyCall {
+        fuel: observed.tasks.iter().map(|task| task.cost.fuel).sum(),
+        outcome: observed.word().to_owned(),
+        detail: details.into_iter().flatten().next(),
+    })
 }
 
 /// What the arguments give the handler.

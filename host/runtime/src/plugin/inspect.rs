@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use oncue_core::definition::ProcessAttributes;
+use oncue_core::definition::{ProcessAttributes, ProcessPatch};
+use oncue_core::names::PluginName;
+use oncue_manager::reload::PluginDefinitions;
 use serde::Serialize;
 
 use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT};
@@ -22,10 +24,12 @@ use super::check::{Found, millis};
 use super::compile::{CompileBounds, Compiler};
 use super::digest::Digest;
 use super::loader::Loader;
+use super::manifest::Definitions;
 use super::scan::Kind;
 use super::seam::{self, LoadFault};
+use super::single::SinglePlugin;
 use super::{adapt, reading, shape};
-use crate::engine::{Sandbox, Smoked};
+use crate::engine::{Loaded, Sandbox, Smoked};
 use crate::style;
 
 /// Attributes by which a plugin is granted something.
@@ -107,6 +111,16 @@ impl From<NotPassed> for InspectFault {
     }
 }
 
+/// An inspection, and what it loaded.
+#[derive(Debug)]
+pub struct Inspected {
+    /// What was found.
+    pub inspection: Inspection,
+    /// The plugin under its manifest's limits and with nothing granted, to be called; none when it
+    /// cannot be.
+    pub plugin: Option<SinglePlugin>,
+}
+
 /// Looks at one file, compiles it, and instantiates it once.
 ///
 /// # Errors
@@ -115,7 +129,7 @@ pub fn inspect(
     path: &Path,
     sandbox: &Sandbox,
     compiler: Compiler,
-) -> Result<Inspection, InspectFault> {
+) -> Result<Inspected, InspectFault> {
     let shown = path.display().to_string();
     let cannot = |error: &dyn std::fmt::Display| {
         InspectFault::Host(format!("\"{shown}\" cannot be read ({error})"))
@@ -139,23 +153,61 @@ pub fn inspect(
     };
     let candidate = Found::file(path).ok();
     let candidate = candidate.and_then(|found| found.candidate(file));
-    let attributes = inspection.manifest(path, candidate);
-    match shape::judge(&interfaces, attributes.style, file) {
+    let definitions = inspection.manifest(path, candidate);
+    let attributes = attributes(&definitions);
+    let judgement = shape::judge(&interfaces, attributes.style, file);
+    match &judgement {
         Ok(judgement) => {
             inspection.style = Some(judgement.style.to_string());
-            inspection.why = judgement.why;
+            inspection.why.clone_from(&judgement.why);
             let def = style::find(judgement.style);
             inspection.world = def.map(|def| def.world.to_owned());
         }
-        Err(why) => inspection.why = why,
+        Err(why) => inspection.why.clone_from(why),
     }
     inspection.exports = interfaces.exports.into_iter().map(|it| it.name).collect();
     inspection.imports = interfaces.imports.into_iter().map(|it| it.name).collect();
     let measured = inspection.measure(&loader, &component, &digest, file, &attributes);
-    if let Err(NotPassed::Refused(text) | NotPassed::Host(text)) = measured {
+    let loaded = measured.unwrap_or_else(|fault| {
+        let (NotPassed::Refused(text) | NotPassed::Host(text)) = fault;
         inspection.fault = Some(text);
+        None
+    });
+    let plugin = loaded.zip(judgement.ok()).map(|(loaded, judgement)| {
+        let name = PluginName::new("inspected").expect("a name");
+        SinglePlugin {
+            version: seam::version(&name, &digest, judgement.style),
+            component: path.to_path_buf(),
+            manifest: None,
+            definitions: alone(&name, definitions),
+            attributes,
+            loaded,
+            why: judgement.why,
+            compile_time: None,
+            warnings: Vec::new(),
+        }
+    });
+    Ok(Inspected { inspection, plugin })
+}
+
+/// What a manifest defines without its grants, and with no queue but one of the plugin's name.
+fn alone(name: &PluginName, definitions: Definitions) -> PluginDefinitions {
+    PluginDefinitions {
+        process: definitions.process,
+        queues: Definitions::without_manifest(name).queues,
     }
-    Ok(inspection)
+}
+
+/// Takes everything away that the manifest asks for.
+fn ungrant(process: &mut ProcessPatch) {
+    process.component = None;
+    process.output = None;
+    process.grants_put = None;
+    process.grants_get = None;
+    process.grants_browse = None;
+    process.grants_http = None;
+    process.grants_environment = None;
+    process.grants_secrets = None;
 }
 
 fn loader(sandbox: &Sandbox, compiler: Compiler) -> Result<Loader, InspectFault> {
@@ -173,10 +225,11 @@ fn loader(sandbox: &Sandbox, compiler: Compiler) -> Result<Loader, InspectFault>
 }
 
 impl Inspection {
-    /// Takes in the manifest; answers the attributes that hold, the defaults under a faulty one.
-    fn manifest(&mut self, path: &Path, candidate: Option<Candidate>) -> ProcessAttributes {
+    /// Takes in the manifest; answers what holds without its grants, the defaults under a faulty
+    /// one.
+    fn manifest(&mut self, path: &Path, candidate: Option<Candidate>) -> Definitions {
         let Some(candidate) = candidate else {
-            return ProcessAttributes::default();
+            return Definitions::default();
         };
         if candidate.manifest_text.is_some() {
             self.manifest = Some(path.with_file_name(&candidate.speaker));
@@ -184,18 +237,19 @@ impl Inspection {
         self.embedded_manifest = candidate.is_packed();
         match &candidate.definitions {
             Ok(definitions) => {
-                let attributes = attributes(definitions);
-                let entries = attributes.entries().into_iter();
+                let entries = attributes(definitions).entries().into_iter();
                 let grants = entries.filter(|(name, _)| name.starts_with(GRANTS));
                 let shown = grants.map(|(name, raw)| (name.to_owned(), raw.to_string()));
                 self.grants = shown
                     .filter(|(_, value)| value != "[]" && value != "{}")
                     .collect();
-                attributes
+                let mut definitions = (**definitions).clone();
+                ungrant(&mut definitions.process);
+                definitions
             }
             Err(reason) => {
                 self.manifest_fault = Some(reason.clone());
-                ProcessAttributes::default()
+                Definitions::default()
             }
         }
     }
@@ -207,7 +261,7 @@ impl Inspection {
         digest: &Digest,
         file: &str,
         attributes: &ProcessAttributes,
-    ) -> Result<(), NotPassed> {
+    ) -> Result<Option<Arc<Loaded>>, NotPassed> {
         let started = Instant::now();
         let compiled = loader.make(Form::Compiled, component, digest, file)?;
         self.compile_time = Some(millis(started.elapsed()));
@@ -215,7 +269,7 @@ impl Inspection {
         self.compiled_size = metadata.ok().map(|metadata| metadata.len());
         if self.style.is_none() {
             // The sandbox would only say the same in other words.
-            return Ok(());
+            return Ok(None);
         }
         let loaded = match seam::load(&loader.sandbox, file, compiled.path()) {
             Ok(loaded) => loaded,
@@ -229,7 +283,7 @@ impl Inspection {
         self.instantiate_microseconds = Some(micros(time));
         self.instantiate_fuel = Some(fuel);
         self.memory = Some(memory);
-        Ok(())
+        Ok(Some(loaded))
     }
 }
 

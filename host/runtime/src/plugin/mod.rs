@@ -48,6 +48,6 @@ pub use compile::{CompileBounds, CompileCommand, Compiler, SUBCOMMAND, compile_c
 pub use componentize::{Made, World, componentize};
 pub use digest::Digest;
 pub use directory::{PluginDirectory, PluginDirectoryConfig};
-pub use inspect::{EmptyCall, InspectFault, Inspection, inspect};
+pub use inspect::{EmptyCall, InspectFault, Inspected, Inspection, inspect};
 pub use packed::{Packed, pack};
 pub use single::{SingleFault, SinglePlugin, SingleRequest, load_single};
