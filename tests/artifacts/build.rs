@@ -1,6 +1,7 @@
 //! Builds the guests of `sample-plugins/` for `wasm32-wasip2` and writes the Rust file that names
-//! them. The index is the folders themselves: `polite/NAME` and `hostile/NAME`, each a package,
-//! or a folder that holds a ready made `NAME.wasm`.
+//! them. The index is the folders themselves: `polite/NAME`, `hostile/NAME`, `command/NAME` and
+//! `core/NAME`, each a package, or a folder that holds a ready made `NAME.wasm`. Those of `core`
+//! are built for `wasm32-wasip1` instead, which gives core modules.
 //!
 //! The nested cargo has a target directory of its own, since the outer one holds the lock of
 //! its own until this script has ended, and an environment without the outer build's settings.
@@ -12,6 +13,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const TARGET: &str = "wasm32-wasip2";
+
+/// The target of the kind [`CORE`].
+const CORE_TARGET: &str = "wasm32-wasip1";
+
+/// The kinds of samples, in the order in which they are listed.
+const KINDS: &[&str] = &["polite", "hostile", "command", CORE];
+
+/// The kind whose samples are core modules.
+const CORE: &str = "core";
 
 /// Settings of the outer build that would change the guests, or make them differ from what
 /// `cargo build` gives by hand. Registry and network settings pass.
@@ -50,7 +60,8 @@ fn main() {
 
     // The guests' true inputs; cargo looks through folders for itself. Not `sample-plugins` as a
     // whole: a build by hand leaves a target folder there.
-    for input in ["polite", "hostile", "bindings", "Cargo.toml", "Cargo.lock"] {
+    let others = ["bindings", "Cargo.toml", "Cargo.lock"];
+    for input in KINDS.iter().chain(&others) {
         println!("cargo::rerun-if-changed={}", guests.join(input).display());
     }
     println!("cargo::rerun-if-changed={}", root.join("wit").display());
@@ -60,16 +71,24 @@ fn main() {
     );
     println!("cargo::rerun-if-changed=build.rs");
 
-    demand_target();
-    let built = build_guests(&guests, &target_dir(&out));
+    demand_target(TARGET);
+    demand_target(CORE_TARGET);
+    let target_dir = target_dir(&out);
+    let cores = folders(&guests.join(CORE));
+    let all = ["--workspace".to_owned()].into_iter();
+    let others = cores.iter().map(|name| format!("--exclude={name}"));
+    let components = build_guests(&guests, &target_dir, TARGET, all.chain(others));
+    let packages = cores.iter().map(|name| format!("--package={name}"));
+    let modules = build_guests(&guests, &target_dir, CORE_TARGET, packages);
     let mut samples = Vec::new();
-    for kind in ["polite", "hostile"] {
+    for &kind in KINDS {
+        let built = if kind == CORE { &modules } else { &components };
         // Emptied first: what a removed sample left would still look like a plugin.
         let place = out.join(kind);
         let _ = fs::remove_dir_all(&place);
         fs::create_dir_all(&place).expect("make a folder in OUT_DIR");
         for name in folders(&guests.join(kind)) {
-            samples.push(collect(kind, name, &guests, &built, &place));
+            samples.push(collect(kind, name, &guests, built, &place));
         }
     }
     let text = render(&samples);
@@ -82,16 +101,16 @@ fn variable(name: &str) -> String {
 }
 
 /// Says what to do before cargo fails with "can't find crate for `std`".
-fn demand_target() {
+fn demand_target(target: &str) {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let answer = Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", TARGET])
+        .args(["--print", "target-libdir", "--target", target])
         .output()
         .expect("run rustc");
     let folder = String::from_utf8_lossy(&answer.stdout);
     assert!(
         answer.status.success() && Path::new(folder.trim()).is_dir(),
-        "the sample plugins need the target {TARGET}; run: rustup target add {TARGET}"
+        "the sample plugins need the target {target}; run: rustup target add {target}"
     );
 }
 
@@ -109,18 +128,17 @@ fn target_dir(out: &Path) -> PathBuf {
     }
 }
 
-/// Runs the nested cargo; answers the folder that holds the components.
-fn build_guests(guests: &Path, target_dir: &Path) -> PathBuf {
+/// Runs the nested cargo for the packages; answers the folder that holds what came of them.
+fn build_guests(
+    guests: &Path,
+    target_dir: &Path,
+    target: &str,
+    packages: impl Iterator<Item = String>,
+) -> PathBuf {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        .args([
-            "build",
-            "--release",
-            "--locked",
-            "--workspace",
-            "--target",
-            TARGET,
-        ])
+        .args(["build", "--release", "--locked", "--target", target])
+        .args(packages)
         .arg("--target-dir")
         .arg(target_dir)
         .current_dir(guests);
@@ -134,10 +152,10 @@ fn build_guests(guests: &Path, target_dir: &Path) -> PathBuf {
     assert!(
         status.success(),
         "the sample plugins do not build ({status}); to see it alone, run in {}: \
-         cargo build --release --target {TARGET}",
+         cargo build --release --target {target}",
         guests.display()
     );
-    target_dir.join(TARGET).join("release")
+    target_dir.join(target).join("release")
 }
 
 /// The names of the samples in one folder, sorted so that the output is the same everywhere.
@@ -163,8 +181,14 @@ fn folders(parent: &Path) -> Vec<String> {
 fn collect(kind: &'static str, name: String, guests: &Path, built: &Path, place: &Path) -> Sample {
     let folder = guests.join(kind).join(&name);
     let source = if folder.join("Cargo.toml").exists() {
-        // rustc's name for a package's library has no dashes.
-        built.join(format!("{}.wasm", name.replace('-', "_")))
+        // rustc's name for a package's library has no dashes; a program's has.
+        let program = folder.join("src/main.rs").exists();
+        let file = if program {
+            name.clone()
+        } else {
+            name.replace('-', "_")
+        };
+        built.join(format!("{file}.wasm"))
     } else {
         folder.join(format!("{name}.wasm"))
     };
@@ -216,11 +240,11 @@ fn render(samples: &[Sample]) -> String {
             }
             None => "None".to_owned(),
         };
-        let polite = *kind == "polite";
+        let (polite, core) = (*kind == "polite", *kind == CORE);
         let _ = writeln!(
             list,
-            "    Artifact {{ name: {name:?}, polite: {polite}, component: {constant}, \
-             manifest: {manifest} }},"
+            "    Artifact {{ name: {name:?}, polite: {polite}, core: {core}, \
+             component: {constant}, manifest: {manifest} }},"
         );
         let _ = writeln!(calls, "        $each!({kind} {function});");
     }

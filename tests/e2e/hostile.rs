@@ -134,6 +134,8 @@ macro_rules! neighbour_test {
         }
     };
     (polite $name:ident) => {};
+    (command $name:ident) => {};
+    (core $name:ident) => {};
 }
 
 /// Host memory and the other queues under each of the hostile samples.

@@ -1,6 +1,8 @@
 //! Every sample plugin in a real host: the polite ones do their job, the hostile ones end as their
 //! manifest and `sample-plugins/README.md` say. A sample without a case here does not compile.
 
+mod command;
+mod core;
 mod hostile;
 mod polite;
 

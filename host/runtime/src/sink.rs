@@ -131,6 +131,17 @@ impl Log {
         }
     }
 
+    /// Forgets what was written to standard error before: what is told of a call's end is its own.
+    /// The log as a whole is kept.
+    pub(crate) fn begin_call(&self) {
+        self.0.lock().errors = Tail::new(ERROR_TAIL);
+    }
+
+    /// The end of standard error since the call began; bytes that are no UTF-8 are replaced.
+    pub(crate) fn error_tail(&self) -> String {
+        self.0.lock().errors.text()
+    }
+
     /// The exception of a last traceback, else the last two lines of standard error as one, for the
     /// sentence about a trap. Empty when there are none.
     pub(crate) fn last_words(&self) -> String {

@@ -23,10 +23,13 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Artifact {
     /// The sample's name: its folder's and its plugin's. It serves the queue of that name, but
-    /// for `route-orders`, which serves `orders`.
+    /// for `route-orders` and `route-orders-command`, which serve `orders`.
     pub name: &'static str,
-    /// True for those that show how it is done, false for those that a host must withstand.
+    /// True for those that show how it is done; false for those that a host must withstand, and for
+    /// programs.
     pub polite: bool,
+    /// True for a core module, which a host makes a component of.
+    pub core: bool,
     /// The component's path.
     pub component: &'static str,
     /// The manifest's path, beside the component. None: the sample runs on defaults.
@@ -42,6 +45,9 @@ mod tests {
     /// The first bytes of a component: magic, version 13, layer 1.
     const COMPONENT: [u8; 8] = [0, b'a', b's', b'm', 0x0d, 0, 1, 0];
 
+    /// The first bytes of a core module.
+    const MODULE: [u8; 8] = [0, b'a', b's', b'm', 1, 0, 0, 0];
+
     /// A polite sample larger than this is no model to follow.
     const MAX_POLITE_BYTES: usize = 300 * 1024;
 
@@ -49,11 +55,16 @@ mod tests {
         let Artifact {
             name,
             polite,
+            core,
             component,
             manifest,
         } = artifact;
         let bytes = std::fs::read(component).expect("the component is there");
-        assert!(bytes.starts_with(&COMPONENT), "{name} is not a component");
+        let wanted = if *core { MODULE } else { COMPONENT };
+        assert!(
+            bytes.starts_with(&wanted),
+            "{name} is not what it should be"
+        );
         assert!(
             !polite || bytes.len() < MAX_POLITE_BYTES,
             "{name} has {} bytes of {MAX_POLITE_BYTES}",
@@ -69,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn all_samples_are_components() {
+    fn all_samples_are_of_their_kind() {
         ALL.iter().for_each(check);
     }
 

@@ -24,6 +24,15 @@ use crate::shared::QueueCell;
 /// the commit.
 pub const MAX_UNIT_BYTES: u64 = 256 << 20;
 
+/// Where an output goes, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputRoom {
+    /// The queue.
+    pub queue: QueueName,
+    /// The longest body that it takes, in bytes.
+    pub most: u64,
+}
+
 impl TaskSession {
     /// Puts need a grant, to the task's own queue too. Only the definition's `output` needs none,
     /// and the manager's own reply queue while a message that wants its answer there is in hand.
@@ -173,18 +182,34 @@ impl TaskSession {
         body: bytes::Bytes,
         mut options: super::port::PutOptions,
     ) -> Result<Option<MessageId>, PortError> {
-        let header = &message.message.header;
-        let wanted = self.spec.attributes.output.as_ref();
-        let Some(queue) = wanted.or(header.reply_to.as_ref()).cloned() else {
+        let Some(queue) = self.output_queue(message) else {
             return Ok(None);
         };
-        options.correlation_id = Some(correlation(header));
+        options.correlation_id = Some(correlation(&message.message.header));
         self.put(PutRequest {
             queue,
             body,
             options,
         })
         .map(Some)
+    }
+
+    fn output_queue(&self, message: &Delivered) -> Option<QueueName> {
+        let wanted = self.spec.attributes.output.as_ref();
+        wanted.or(message.message.header.reply_to.as_ref()).cloned()
+    }
+
+    /// How much the queue takes that [`Self::put_output`] would put to; `None` when nobody wants an
+    /// output.
+    #[must_use]
+    pub fn output_room(&self, message: &Delivered) -> Option<OutputRoom> {
+        let queue = self.output_queue(message)?;
+        // One that is not defined refuses the put, with its reason.
+        let most = match self.shared.cell(&queue) {
+            Some(cell) => cell.attributes.load().max_message_length,
+            None => QueueAttributes::default().max_message_length,
+        };
+        Some(OutputRoom { queue, most })
     }
 
     /// Puts a copy of a message to another queue, properties and all; the body never enters the

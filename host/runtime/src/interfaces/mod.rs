@@ -55,7 +55,6 @@ pub(crate) struct Guest {
     sockets: wasi::Sockets,
     http: http::Http,
     /// What its style keeps for the end of the call.
-    #[expect(dead_code, reason = "for the styles that read what an instance wrote")]
     pub(crate) kept: Kept,
 }
 

@@ -81,6 +81,77 @@ fn a_message_handler_is_known_by_its_export() {
     assert!(refusal.contains("asks for style \"trigger\""), "{refusal}");
 }
 
+/// A program: a component that exports `wasi:cli/run`, with more beside it.
+fn program(version: &str, function: &str, beside: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(component
+  (core module $m (memory (export "memory") 1)
+    (func (export "run") (result i32) unreachable)
+    (func (export "add") (param i32) (result i32) unreachable))
+  (core instance $i (instantiate $m))
+  (type $f (func {function}))
+  (func $run (type $f) (canon lift (core func $i "{}") (memory (core memory $i "memory"))))
+  (instance $e (export "run" (func $run)))
+  (export "wasi:cli/run@{version}" (instance $e)) {beside})"#,
+        if function.contains("param") {
+            "add"
+        } else {
+            "run"
+        }
+    );
+    wat::parse_str(text).expect("the text is a component")
+}
+
+#[test]
+fn a_program_is_known_by_run_of_any_patch() {
+    for version in ["0.2.0", "0.2.6", "0.2.12"] {
+        let bytes = program(version, "(result (result))", "");
+        assert_eq!(
+            style_of(&bytes, Style::Auto),
+            Ok(Style::Command),
+            "{version}"
+        );
+        assert_eq!(style_of(&bytes, Style::Command), Ok(Style::Command));
+    }
+}
+
+#[test]
+fn a63_what_a_program_lacks_is_named() {
+    let near = "the nearest world is command, which exports wasi:cli/run@0.2.0";
+    check(
+        &program("0.3.0", "(result (result))", ""),
+        &["exports wasi:cli/run@0.3.0", near, "version is 0.3.0"],
+        "wrong-world",
+    );
+    check(
+        &program("0.2.6", r#"(param "x" u32) (result (result))"#, ""),
+        &[near, "its function run takes 1 parameters instead of 0"],
+        "wrong-world",
+    );
+}
+
+#[test]
+fn a_handler_that_is_a_program_too_is_a_handler_and_says_so() {
+    let text = handler_text("oncue:handler/on-message@0.1.0", ON_MESSAGE);
+    let end = text.rfind(')').expect("a component");
+    let both = format!(
+        r#"{}
+  (core module $p (func (export "run") (result i32) unreachable))
+  (core instance $pi (instantiate $p))
+  (func $run (result (result)) (canon lift (core func $pi "run")))
+  (instance $re (export "run" (func $run)))
+  (export "wasi:cli/run@0.2.6" (instance $re)))"#,
+        &text[..end]
+    );
+    let bytes = wat::parse_str(both).expect("the text is a component");
+    let interfaces = reading::read(&bytes, "orders.wasm").expect("read");
+    let judged = judge(&interfaces, Style::Auto, "orders.wasm").expect("a handler");
+    assert_eq!(judged.style, Style::Message);
+    let other = "set style = \"command\" in the manifest for the other";
+    assert!(judged.why.contains(other), "{}", judged.why);
+    assert_eq!(style_of(&bytes, Style::Command), Ok(Style::Command));
+}
+
 #[test]
 fn a61_what_is_no_component_is_refused_with_the_reason() {
     let whole = handler("oncue:handler/on-message@0.1.0", ON_MESSAGE);

@@ -20,8 +20,10 @@ use wasmtime_wasi::WasiCtxBuilder;
 use crate::interfaces::Guest;
 use crate::plugin::contract::Function;
 
+mod command;
 mod message;
 pub(crate) mod offers;
+mod output;
 mod spin_sqs;
 mod trigger;
 mod wasi_http;
@@ -36,6 +38,7 @@ pub(crate) const STYLES: &[&StyleDef] = &[
     &trigger::DEF,
     &spin_sqs::DEF,
     &wasi_http::DEF,
+    &command::DEF,
 ];
 
 /// Everything that the host knows of a style.
@@ -131,7 +134,6 @@ pub(crate) trait Caller: Send + Sync {
 }
 
 /// What a style may look at when it prepares WASI for an instance.
-#[expect(dead_code, reason = "for the styles that read what an instance wrote")]
 pub(crate) struct Dressing<'a> {
     /// The task that the instance works for.
     pub(crate) session: &'a Arc<oncue_manager::tasks::TaskSession>,
@@ -148,13 +150,11 @@ pub(crate) struct Kept(Option<Box<dyn std::any::Any + Send>>);
 
 impl Kept {
     /// Keeps a value in place of the last one.
-    #[expect(dead_code, reason = "for the styles that read what an instance wrote")]
     pub(crate) fn set<T: Send + 'static>(&mut self, value: T) {
         self.0 = Some(Box::new(value));
     }
 
     /// Takes the value, if it is of that type.
-    #[expect(dead_code, reason = "for the styles that read what an instance wrote")]
     pub(crate) fn take<T: Send + 'static>(&mut self) -> Option<T> {
         self.0
             .take()

@@ -80,6 +80,7 @@ async fn invoke(
 impl Handler for EachMessage<'_> {
     async fn call(&mut self, message: &Arc<Delivered>) -> CallReport {
         self.run.deadline.renew();
+        self.run.log.begin_call();
         let (mut store, mut instance, uses) = match self.take(message) {
             Ok(taken) => taken,
             Err(end) => return self.run.not_called(end),

@@ -295,7 +295,7 @@ pub(crate) struct PluginSchema {
     reason: Option<String>,
     /// Digest of the version that serves.
     digest: Option<String>,
-    /// How it is called: `message` or `trigger`.
+    /// How it is called: `message`, `trigger`, `command` or another word of the attribute `style`.
     style: Option<String>,
     /// Its process definition.
     process: String,
