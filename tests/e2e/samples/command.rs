@@ -213,3 +213,20 @@ fn floods(host: &Host) {
     });
     host.wait_for_depth("ends-badly.out", full + 1);
 }
+
+pub(super) fn speaks_drafts() {
+    let (_home, host) = host_with("speaks-drafts", "speaks-drafts.out");
+    let id = host.put("speaks-drafts", b"first");
+    host.wait_for_depth("speaks-drafts.out", 1);
+    let told = host.bodies("speaks-drafts.out").remove(0);
+    let wanted = include_str!("speaks-drafts.txt");
+    assert_eq!(told, wanted);
+    let record = host.record_of("speaks-drafts", &id);
+    let log = "WARN plain: no version\nCRITICAL a version\n";
+    assert_eq!(record["cost"]["log-tail"], log, "{record}");
+    // Again, with more keys than a page has from the first time.
+    host.put("speaks-drafts", b"second");
+    host.wait_for_depth("speaks-drafts.out", 2);
+    let told = host.bodies("speaks-drafts.out").remove(1);
+    assert!(told.contains("all keys (1504, 2)"), "{told}");
+}

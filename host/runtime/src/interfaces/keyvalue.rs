@@ -1,14 +1,34 @@
 //! `wasi:keyvalue`: the plugin's state, read and written within the unit of work. One bucket,
-//! `default`.
+//! `default`. All versions of the package come here: this file is the draft that our worlds name,
+//! [`first_draft`] the one before.
 
 use bytes::Bytes;
+use oncue_core::outcome::Outcome;
+use oncue_core::quantity::format_bytes;
 use oncue_manager::tasks::port::PortError;
-use wasmtime::component::Resource;
+use wasmtime::component::{HasSelf, Linker, Resource};
 
 use super::Guest;
 use super::bindings::wasi::keyvalue::atomics::{self, CasError, HostCas};
+use super::bindings::wasi::keyvalue::batch;
 use super::bindings::wasi::keyvalue::store::{self, Error, HostBucket, KeyResponse};
 use super::types::stop;
+use crate::classify::Stop;
+
+mod first_draft;
+
+pub(crate) use first_draft::Cursors;
+
+/// Links every version.
+pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    atomics::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    batch::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    first_draft::add_to_linker(linker)
+}
+
+/// What a pair of a batch counts beside its bytes: a key costs something when it is short, too.
+const PAIR: u64 = 64;
 
 /// The bucket's name; nothing stands for it too.
 const BUCKET: &str = "default";
@@ -172,5 +192,72 @@ impl HostCas for Guest {
     fn drop(&mut self, swap: Resource<Swap>) -> wasmtime::Result<()> {
         self.table.delete(swap)?;
         Ok(())
+    }
+}
+
+impl Guest {
+    /// Whether an answer that is being put together still fits the guest; else its end.
+    fn fits(&self, bytes: u64) -> wasmtime::Result<()> {
+        if bytes <= self.memory {
+            return Ok(());
+        }
+        let limit = format_bytes(self.memory);
+        let detail = format!(
+            "it asked for values of more than {limit} at once and its memory limit is {limit}; ask \
+             for fewer keys or raise memory"
+        );
+        Err(Stop::limit(Outcome::OverMemory, detail).into())
+    }
+}
+
+/// A batch is part of the unit of work like everything else: it is done whole or not at all. One
+/// that fails in the midst has done what came before, as the interface says.
+impl batch::Host for Guest {
+    fn get_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        keys: Vec<String>,
+    ) -> wasmtime::Result<Result<Vec<(String, Option<Vec<u8>>)>, Error>> {
+        self.table.get(&bucket)?;
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for key in keys {
+            let value = match answer(self.session()?.state_get(BUCKET, &key))? {
+                Ok(value) => value,
+                Err(error) => return Ok(Err(error)),
+            };
+            bytes += PAIR + (key.len() + value.as_ref().map_or(0, Bytes::len)) as u64;
+            self.fits(bytes)?;
+            found.push((key, value.map(Vec::from)));
+        }
+        Ok(Ok(found))
+    }
+
+    fn set_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        pairs: Vec<(String, Vec<u8>)>,
+    ) -> wasmtime::Result<Result<(), Error>> {
+        self.table.get(&bucket)?;
+        for (key, value) in pairs {
+            let set = self.session()?.state_set(BUCKET, &key, Bytes::from(value));
+            if let Err(error) = answer(set)? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn delete_many(
+        &mut self,
+        bucket: Resource<Bucket>,
+        keys: Vec<String>,
+    ) -> wasmtime::Result<Result<(), Error>> {
+        self.table.get(&bucket)?;
+        for key in keys {
+            if let Err(error) = answer(self.session()?.state_delete(BUCKET, &key))? {
+                return Ok(Err(error));
+            }
+        }
+        Ok(Ok(()))
     }
 }

@@ -1,7 +1,21 @@
 //! `wasi:logging/logging`: lines into the tail of the task's log, beside standard error.
 
+use wasmtime::StoreContextMut;
+use wasmtime::component::{HasSelf, Linker};
+
 use super::Guest;
-use super::bindings::wasi::logging::logging::{Host, Level};
+use super::bindings::wasi::logging::logging::{self, Host, Level};
+
+/// Links it under its version, and under none, as older components name it.
+pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    logging::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    linker.instance("wasi:logging/logging")?.func_wrap(
+        "log",
+        |mut store: StoreContextMut<'_, Guest>, line: (Level, String, String)| {
+            store.data_mut().log(line.0, line.1, line.2)
+        },
+    )
+}
 
 impl Host for Guest {
     fn log(&mut self, level: Level, context: String, message: String) -> wasmtime::Result<()> {

@@ -54,6 +54,8 @@ pub(crate) struct Guest {
     memory: u64,
     sockets: wasi::Sockets,
     http: http::Http,
+    /// Pages of state keys that it is in the midst of.
+    cursors: keyvalue::Cursors,
     /// What its style keeps for the end of the call.
     pub(crate) kept: Kept,
 }
@@ -94,6 +96,7 @@ impl Guest {
             refills,
             memory: limits.memory,
             sockets: wasi::Sockets::default(),
+            cursors: keyvalue::Cursors::default(),
         }
     }
 
@@ -109,7 +112,6 @@ impl Guest {
 /// Links everything that a guest may import.
 pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     use bindings::oncue::handler;
-    use bindings::wasi as standard;
 
     wasi::add_to_linker(linker)?;
     http::add_to_linker(linker)?;
@@ -117,10 +119,9 @@ pub(crate) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     budget::add_to_linker(linker)?;
     handler::types::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
     handler::unit_of_work::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
-    standard::keyvalue::store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
-    standard::keyvalue::atomics::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
-    standard::logging::logging::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
-    standard::config::store::add_to_linker::<_, HasSelf<_>>(linker, |guest| guest)?;
+    keyvalue::add_to_linker(linker)?;
+    logging::add_to_linker(linker)?;
+    config::add_to_linker(linker)?;
     for def in STYLES {
         (def.link)(linker)?;
     }

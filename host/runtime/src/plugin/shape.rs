@@ -131,10 +131,14 @@ fn import_cure(name: &Name<'_>) -> String {
         package if offers().any(|offer| offer.package == package) => {
             let versions = offers().filter(|offer| offer.package == package);
             let versions = versions.map(|offer| {
+                let version = match offer.version {
+                    "" => "with no version",
+                    version => version,
+                };
                 if offer.interfaces.is_empty() {
-                    offer.version.to_owned()
+                    version.to_owned()
                 } else {
-                    format!("{} ({})", offer.version, offer.interfaces.join(", "))
+                    format!("{version} ({})", offer.interfaces.join(", "))
                 }
             });
             format!(

@@ -208,10 +208,10 @@ fn a61_an_unknown_import_is_named() {
         &["queues@0.2.0", "oncue:handler@0.1"],
         "plugin-refused",
     );
-    let draft = r#"(import "wasi:keyvalue/store@0.2.0-draft" (instance (export "f" (func))))"#;
+    let draft = r#"(import "wasi:keyvalue/store@0.2.0-draft3" (instance (export "f" (func))))"#;
     check(
         &component(draft),
-        &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics)"],
+        &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics, batch) and 0.2.0-draft (store,"],
         "plugin-refused",
     );
 }
@@ -221,6 +221,9 @@ fn offered_imports_and_types_alone_pass() {
     let imports = r#"
       (import "wasi:io/poll@0.2.99" (instance (export "f" (func))))
       (import "wasi:config/store@0.2.0-rc.1" (instance (export "f" (func))))
+      (import "wasi:config/runtime@0.2.0-draft" (instance (export "f" (func))))
+      (import "wasi:logging/logging" (instance (export "f" (func))))
+      (import "wasi:keyvalue/batch@0.2.0-draft" (instance (export "f" (func))))
       (import "acme:types/units@1.0.0" (instance (type $t u64) (export "t" (type (eq $t)))))"#;
     check(&component(imports), &["exports nothing"], "wrong-world");
 }

@@ -19,6 +19,9 @@ const fn offer(
     }
 }
 
+/// Nobody serves `watcher`.
+const KEYVALUE: &[&str] = &["store", "atomics", "batch"];
+
 /// Interfaces that are there for every component.
 const COMMON: &[Offer] = &[
     offer(
@@ -26,9 +29,13 @@ const COMMON: &[Offer] = &[
         &["types", "queues", "unit-of-work", "budget"],
         VERSION,
     ),
-    offer("wasi:keyvalue", &["store", "atomics"], "0.2.0-draft2"),
+    offer("wasi:keyvalue", KEYVALUE, "0.2.0-draft2"),
+    offer("wasi:keyvalue", KEYVALUE, "0.2.0-draft"),
     offer("wasi:logging", &["logging"], "0.1.0-draft"),
+    offer("wasi:logging", &["logging"], ""),
     offer("wasi:config", &["store"], "0.2.0-rc.1"),
+    offer("wasi:config", &["store", "runtime"], "0.2.0-draft"),
+    offer("wasi:config", &["store"], "0.2.0-draft-2024-09-27"),
     offer("wasi:cli", &[], "0.2"),
     offer("wasi:clocks", &[], "0.2"),
     offer("wasi:filesystem", &[], "0.2"),
