@@ -151,7 +151,7 @@ pub(super) fn refusal(error: PortError) -> Result<Error, Stop> {
 }
 
 /// The end of a guest whose call can have no answer.
-pub(crate) fn stop(error: PortError) -> Stop {
+pub(super) fn stop(error: PortError) -> Stop {
     match error {
         PortError::OutputLimit(text) => Stop::limit(Outcome::OutputLimit, text),
         PortError::Conflict(text) => Stop::limit(Outcome::StateConflict, text),

@@ -9,7 +9,7 @@ use oncue_manager::tasks::port::{PortError, PutOptions};
 
 use super::Answer;
 use crate::interfaces::Guest;
-use crate::interfaces::types::stop;
+use crate::interfaces::types::unput;
 
 /// After how long a message is tried again whose output found its queue full, in milliseconds.
 const FULL_AGAIN: Millis = 1_000;
@@ -24,19 +24,20 @@ const FULL_AGAIN: Millis = 1_000;
 pub(super) fn put(guest: &Guest, message: &Delivered, body: Bytes, options: PutOptions) -> Answer {
     match guest.session()?.put_output(message, body, options) {
         Ok(_) => Ok(Ok(())),
-        Err(PortError::Full(text)) => {
+        Err(error) => refused(guest, error),
+    }
+}
+
+/// What a refused put of an output means for the message.
+///
+/// # Errors
+/// As [`put`].
+pub(super) fn refused(guest: &Guest, error: PortError) -> Answer {
+    match error {
+        PortError::Full(text) => {
             guest.log.line(&text);
             Ok(Err(Failure::Defer(FULL_AGAIN)))
         }
-        Err(
-            PortError::NotGranted(text)
-            | PortError::UnknownQueue(text)
-            | PortError::TooLarge(text)
-            | PortError::Other(text),
-        ) => Ok(Err(Failure::Retry {
-            reason: format!("its output cannot be put: {text}"),
-            after: None,
-        })),
-        Err(fatal) => Err(stop(fatal).into()),
+        other => unput(other),
     }
 }

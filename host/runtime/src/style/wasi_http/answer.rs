@@ -17,11 +17,11 @@ use tokio::sync::oneshot::Receiver;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
-use super::super::Answer;
+use super::super::{Answer, output};
 use super::request::PROPERTY_PREFIX;
 use crate::classify::Stop;
 use crate::interfaces::Guest;
-use crate::interfaces::types::{MAX_REASON, unput};
+use crate::interfaces::types::MAX_REASON;
 use crate::sink::cut;
 
 /// Body of one answer, in bytes. The queue that it is put to may take less.
@@ -147,7 +147,7 @@ pub(super) fn settle(guest: &Guest, message: &Delivered, answered: Answered) -> 
         Ok(Some(_)) => {}
         Ok(None) if body.is_empty() => {}
         Ok(None) => guest.log.line(&String::from_utf8_lossy(&body)),
-        Err(error) => return unput(error),
+        Err(error) => return output::refused(guest, error),
     }
     Ok(Ok(()))
 }
