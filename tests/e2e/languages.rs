@@ -6,3 +6,4 @@ mod cases;
 mod failures;
 mod project;
 mod script;
+mod templates;

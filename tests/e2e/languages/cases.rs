@@ -1,6 +1,6 @@
-//! The golden cases of `sample-plugins/cases`, played in a real host: messages in; outcomes, reasons
-//! and puts out. What `oncue test` does without a host, with the store, the triggers and the
-//! task records in between.
+//! The golden cases of `sample-plugins/cases`, played in a real host: messages in; outcomes,
+//! reasons and puts out. What `oncue test` does without a host, with the store, the triggers and
+//! the task records in between.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,10 +21,15 @@ pub struct Case {
     expected: Value,
 }
 
+/// The folder of a sample's shared cases.
+pub fn suite(sample: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-plugins/cases");
+    folder.join(sample)
+}
+
 /// The shared cases of a sample, by name. There are some.
 pub fn shared(sample: &str) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-plugins/cases");
-    let mut cases: Vec<Case> = fs::read_dir(folder.join(sample))
+    let mut cases: Vec<Case> = fs::read_dir(suite(sample))
         .expect("the cases")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.is_dir())

@@ -1,5 +1,5 @@
-//! How handlers of other languages fail, and what their authors find of it in `oncue task show`: the
-//! language's own words, and where it happened as far as the language says.
+//! How handlers of other languages fail, and what their authors find of it in `oncue task show`:
+//! the language's own words, and where it happened as far as the language says.
 
 use super::project::{build, has, large_plugin};
 use crate::host::{Home, Host, oncue};

@@ -7,14 +7,14 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::host::Host;
+use crate::host::{Home, Host};
 use crate::wait::holds_within;
 
 /// Files that a project's folder may hold, its interfaces counted: a folder beyond this holds what
@@ -41,17 +41,52 @@ static BUILDING: Mutex<()> = Mutex::new(());
 pub struct Project {
     /// Its plugin's name.
     pub name: String,
+    /// The copy that it was built in.
+    pub folder: PathBuf,
     /// The component.
     pub component: PathBuf,
     /// Its manifest.
     pub manifest: PathBuf,
 }
 
+impl Project {
+    /// Copies the plugin into the plugins directory, the manifest first.
+    pub fn drop_into(&self, home: &Home) {
+        home.copy(&self.manifest, &format!("{}.toml", self.name));
+        home.copy(&self.component, &format!("{}.wasm", self.name));
+    }
+
+    /// Runs golden cases with no host, by `oncue test` in a folder of its own; all must pass.
+    pub fn passes(&self, cases: &Path) {
+        let output = Command::new(env!("CARGO_BIN_EXE_oncue"))
+            .arg("test")
+            .arg(&self.component)
+            .arg("--case")
+            .arg(cases)
+            // Compiled once for all runs of the tests.
+            .env("XDG_CACHE_HOME", guests().join("cache"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("the binary runs");
+        assert!(
+            output.status.success(),
+            "{}: {}\n{}{}",
+            self.component.display(),
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
 /// Waits until a plugin is ready that a machine under load compiles for minutes; answers the host's
 /// view of it.
 pub fn large_plugin(host: &Host, name: &str) -> Value {
     let path = format!("/v1/plugins/{name}");
-    let is_ready = || host.get(&path).expect(200).json()["state"] == "ready";
+    let is_ready = || {
+        let answer = host.get(&path);
+        answer.status == 200 && answer.json()["state"] == "ready"
+    };
     let found = holds_within(COMPILING, is_ready);
     let view = host.get(&path).expect(200).json();
     assert!(found, "waited {COMPILING:?} in vain: {view}");
@@ -89,16 +124,22 @@ pub fn has(tools: &[&str]) -> bool {
 /// Builds the project in a folder of `sample-plugins/languages`, unless it was built before.
 pub fn build(folder: &str) -> Project {
     let source = root().join("sample-plugins/languages").join(folder);
+    build_from(&source, &folder.replace('/', "-"))
+}
+
+/// Builds the project in any folder; `label` is how the copy is called.
+pub fn build_from(source: &Path, label: &str) -> Project {
     let settings = fs::read_to_string(source.join("oncue-project.toml")).expect("the project");
     let settings: toml::Table = settings.parse().expect("TOML");
     let setting = |name: &str| {
         let value = &settings["project"][name];
         value.as_str().expect("a text").to_owned()
     };
-    let files = files(&source);
-    let place = guests().join(format!("{}-{}", folder.replace('/', "-"), digest(&files)));
+    let files = files(source);
+    let place = guests().join(format!("{label}-{}", digest(&files)));
     let project = Project {
         name: setting("name"),
+        folder: place.clone(),
         component: place.join(setting("component")),
         manifest: place.join(setting("manifest")),
     };
@@ -108,7 +149,7 @@ pub fn build(folder: &str) -> Project {
     if !project.component.exists() {
         make(&files, &setting("build"), &place);
     }
-    assert!(project.component.exists(), "{folder}: no component");
+    assert!(project.component.exists(), "{label}: no component");
     project
 }
 

@@ -1,8 +1,8 @@
-//! The samples in JavaScript, TypeScript and Python: built, dropped, and judged by the shared cases.
+//! The samples in JavaScript, TypeScript and Python: built, dropped, judged by the shared cases.
 
 use serde_json::Value;
 
-use super::cases::shared;
+use super::cases::{shared, suite};
 use super::project::{Project, build, has, large_plugin};
 use crate::host::{Home, Host};
 use crate::work::{outcome_of, sample, task};
@@ -10,20 +10,13 @@ use crate::work::{outcome_of, sample, task};
 /// Messages that another queue must be through while a large component compiles.
 const MEANWHILE: usize = 20;
 
-impl Project {
-    /// Copies the plugin into the plugins directory, the manifest first.
-    pub fn drop_into(&self, home: &Home) {
-        home.copy(&self.manifest, &format!("{}.toml", self.name));
-        home.copy(&self.component, &format!("{}.wasm", self.name));
-    }
-}
-
-/// Plays every shared case of `route-orders` in a host, whose sample is ready.
-fn routes_orders(host: &Host) {
+/// Plays every shared case of `route-orders` in a host, whose sample is ready, and with no host.
+fn routes_orders(host: &Host, project: &Project) {
     for case in shared("route-orders") {
         case.play(host);
     }
     host.wait_for_capacity();
+    project.passes(&suite("route-orders"));
 }
 
 fn check(folder: &str, tools: &[&str]) {
@@ -35,7 +28,7 @@ fn check(folder: &str, tools: &[&str]) {
     project.drop_into(&home);
     let host = home.start();
     large_plugin(&host, "route-orders");
-    routes_orders(&host);
+    routes_orders(&host, &project);
 }
 
 #[test]
@@ -93,7 +86,7 @@ fn the_python_sample_routes_orders_and_compiles_off_the_delivery_path() {
     let view = large_plugin(&host, "route-orders");
     let first = fact(&view, "compiled");
     assert!(first.starts_with("in "), "{first}");
-    routes_orders(&host);
+    routes_orders(&host, &project);
 
     // A second start takes what the first one compiled.
     assert_eq!(host.stop(), 0);
