@@ -187,11 +187,16 @@ fn a61_what_is_no_component_is_refused_with_the_reason() {
 
 #[test]
 fn a61_an_unknown_import_is_named() {
+    // None of them exports anything either: that is the second fault.
     let import = r#"(import "acme:db/query@1.0.0" (instance (export "run" (func))))"#;
     check(
         &component(import),
-        &["imports acme:db/query@1.0.0,", "compose the component"],
-        "plugin-refused",
+        &[
+            "imports acme:db/query@1.0.0,",
+            "compose the component",
+            "[plugin-refused]; also ",
+        ],
+        "wrong-world",
     );
     let http = r#"(import "wasi:http/handler@0.3.0" (instance (export "f" (func))))"#;
     check(
@@ -200,19 +205,19 @@ fn a61_an_unknown_import_is_named() {
             "wasi:http/handler@0.3.0",
             "offers wasi:http 0.2 (types, outgoing-handler)",
         ],
-        "plugin-refused",
+        "wrong-world",
     );
     let newer = r#"(import "oncue:handler/queues@0.2.0" (instance (export "f" (func))))"#;
     check(
         &component(newer),
         &["queues@0.2.0", "oncue:handler@0.1"],
-        "plugin-refused",
+        "wrong-world",
     );
     let draft = r#"(import "wasi:keyvalue/store@0.2.0-draft3" (instance (export "f" (func))))"#;
     check(
         &component(draft),
         &["offers wasi:keyvalue 0.2.0-draft2 (store, atomics, batch) and 0.2.0-draft (store,"],
-        "plugin-refused",
+        "wrong-world",
     );
 }
 
