@@ -165,6 +165,11 @@ fn facts(task: &Value) -> Table {
         "failed",
         number("failed").map(format_number).unwrap_or_default(),
     );
+    for put in at(task, "puts").as_array().into_iter().flatten() {
+        let queue = plain(at(put, "queue"));
+        let messages = super::messages(at(put, "messages"));
+        fact("put", format!("{queue} ({messages})"));
+    }
     fact(
         "fuel",
         number("cost.fuel").map(format_number).unwrap_or_default(),
@@ -221,6 +226,7 @@ mod tests {
             "detail": "wasm trap: \u{1b}[31munreachable", "backtrace": "0: f\n1: g",
             "started": 1_000, "ended": 1_042, "committed": 3, "failed": 1,
             "messages": [{ "id": "00", "outcome": "trapped", "detail": "unreachable" }],
+            "puts": [{ "queue": "invoices", "messages": 3 }],
             "steps": [10, 12, 14, 50], "start-latency": 2,
             "cost": { "fuel": 123_456, "peak-memory": 1_114_112, "guest-micros": 730,
                       "log-tail": "hello", "log-cut": 0,
@@ -245,6 +251,7 @@ mod tests {
         for wanted in [
             "plugin         route-orders 0123456789ab",
             "steps          10, 12, 14, 50",
+            "put            invoices (3 messages)",
             "fuel           123 456",
             "peak memory    1.0 MiB",
             "guest time     730us",

@@ -11,6 +11,7 @@ use oncue_core::message::{MessageId, Sequence};
 use oncue_core::names::{ProcessName, QueueName};
 use oncue_core::outcome::Outcome;
 use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::Put;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,9 @@ use super::{TaskCost, TaskId, TaskSpec};
 
 /// Message outcomes kept one by one in a record; later ones are only counted.
 pub const MAX_MESSAGE_OUTCOMES: usize = 32;
+
+/// Queues of a task's puts that are counted one by one; puts to others are counted nowhere.
+pub const MAX_PUT_QUEUES: usize = 32;
 
 /// Messages that a task remembers having had, to tell fresh ones.
 const MAX_SEEN: usize = 65_536;
@@ -32,6 +36,16 @@ pub struct MessageOutcome {
     pub outcome: Outcome,
     /// The guest's words, or the trap's.
     pub detail: Option<String>,
+}
+
+/// How many messages a task put to one queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PutCount {
+    /// Which queue.
+    pub queue: QueueName,
+    /// Messages that are committed there.
+    pub messages: u64,
 }
 
 /// A task, running or ended.
@@ -64,6 +78,9 @@ pub struct TaskRecord {
     pub failed: u64,
     /// The first messages, one by one.
     pub messages: Vec<MessageOutcome>,
+    /// What it put, by queue.
+    #[serde(default)]
+    pub puts: Vec<PutCount>,
     /// Steps that led to its start.
     pub steps: Vec<u8>,
     /// Milliseconds from the event that fired the trigger to the start.
@@ -92,6 +109,7 @@ pub struct Progress {
     detail: Option<String>,
     backtrace: Option<String>,
     messages: Vec<MessageOutcome>,
+    puts: Vec<PutCount>,
     had: HashSet<Sequence>,
 }
 
@@ -117,6 +135,13 @@ impl Progress {
                 outcome,
                 detail,
             });
+        }
+    }
+
+    /// Notes puts that were committed.
+    pub fn put(&mut self, puts: &[PutCount]) {
+        for put in puts {
+            add(&mut self.puts, &put.queue, put.messages);
         }
     }
 
@@ -154,10 +179,30 @@ impl Progress {
             committed: self.committed,
             failed: self.failed,
             messages: self.messages.clone(),
+            puts: self.puts.clone(),
             steps: Vec::new(),
             start_latency: 0,
             cost: TaskCost::default(),
         }
+    }
+}
+
+/// The puts of a unit, by queue.
+#[must_use]
+pub fn count_puts(puts: &[Put]) -> Vec<PutCount> {
+    let mut counts: Vec<PutCount> = Vec::new();
+    for put in puts {
+        add(&mut counts, &put.queue, 1);
+    }
+    counts
+}
+
+fn add(counts: &mut Vec<PutCount>, queue: &QueueName, messages: u64) {
+    if let Some(known) = counts.iter_mut().find(|known| known.queue == *queue) {
+        known.messages += messages;
+    } else if counts.len() < MAX_PUT_QUEUES {
+        let queue = queue.clone();
+        counts.push(PutCount { queue, messages });
     }
 }
 

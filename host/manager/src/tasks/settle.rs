@@ -13,6 +13,7 @@ use oncue_store::CommitError;
 use tokio::sync::OwnedRwLockReadGuard;
 
 use super::open_unit::OpenUnit;
+use super::record::count_puts;
 use super::session::TaskSession;
 use super::{CallReport, Delivered};
 
@@ -34,10 +35,14 @@ impl TaskSession {
         };
         unit.task = self.failure_row();
         let settled: Vec<_> = unit.settles.iter().map(|settle| settle.sequence).collect();
+        let puts = count_puts(&unit.puts);
         if !(settled.is_empty() && unit.puts.is_empty() && unit.writes.is_empty()) {
             let turn = self.turn_to_commit(&unit).await;
             self.shared.store.commit(unit).await?;
             drop(turn);
+        }
+        if !puts.is_empty() {
+            self.progress.lock().put(&puts);
         }
         *self.alone.lock() = None;
         let next = OpenUnit::new(self.shared.new_owner());

@@ -307,6 +307,17 @@ pub(crate) struct PluginSchema {
     facts: Vec<Vec<String>>,
 }
 
+/// How many messages a task put to one queue.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = PutCount)]
+pub(crate) struct PutCountSchema {
+    /// Which queue.
+    queue: String,
+    /// Messages that are committed there.
+    messages: u64,
+}
+
 /// A task, running or ended.
 #[derive(ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -338,6 +349,8 @@ pub(crate) struct TaskSchema {
     failed: u64,
     /// The first messages, one by one.
     messages: Vec<MessageOutcomeSchema>,
+    /// What it put, by queue.
+    puts: Vec<PutCountSchema>,
     /// Steps that led to its start.
     steps: Vec<u8>,
     /// Milliseconds from the event that fired the trigger to the start.
