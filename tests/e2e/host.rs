@@ -1,7 +1,7 @@
 //! The real binary as a child process on port zero, with directories of its own, and a small HTTP
 //! client to it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -92,17 +92,24 @@ impl Home {
             .args(["--listen", "127.0.0.1:0"])
             .args(flags)
             .envs(environment.iter().copied())
-            .current_dir(self.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .current_dir(self.path());
         command
     }
 
     /// Starts the host; its log when it ends before it serves.
     pub fn try_start(&self, flags: &[&str], environment: &[(&str, &str)]) -> Result<Host, String> {
-        let mut child = self
-            .command(flags, environment)
+        Host::of(self.command(flags, environment))
+    }
+}
+
+impl Host {
+    /// The host that a command is, once it serves: its first line on stdout names its address.
+    /// Its log when it ends before.
+    pub fn of(mut command: Command) -> Result<Self, String> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
         let log = Arc::new(Mutex::new(String::new()));
@@ -127,19 +134,25 @@ impl Home {
             return Err(format!("{status}\n{line}\n{log}"));
         };
         let url = url.trim_end_matches(['/', ',']).to_owned();
+        let out = Arc::new(Mutex::new(line));
+        let sink = Arc::clone(&out);
         std::thread::spawn(move || {
-            let mut rest = String::new();
-            let _ = stdout.read_to_string(&mut rest);
+            for line in stdout.lines().map_while(Result::ok) {
+                let mut out = sink.lock().expect("output");
+                out.push_str(&line);
+                out.push('\n');
+            }
         });
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(std::time::Duration::from_secs(120)))
             .build()
             .into();
-        Ok(Host {
+        Ok(Self {
             child,
             url,
             log,
+            out,
             agent,
         })
     }
@@ -187,6 +200,7 @@ pub struct Host {
     child: Child,
     pub url: String,
     log: Arc<Mutex<String>>,
+    out: Arc<Mutex<String>>,
     pub agent: ureq::Agent,
 }
 
@@ -348,6 +362,11 @@ impl Host {
         self.log.lock().expect("log").clone()
     }
 
+    /// What it has printed on stdout.
+    pub fn out(&self) -> String {
+        self.out.lock().expect("output").clone()
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -426,7 +445,11 @@ impl Drop for Host {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            eprintln!("log of the host:\n{}", self.log());
+            eprintln!(
+                "log of the host:\n{}\nits output:\n{}",
+                self.log(),
+                self.out()
+            );
         }
     }
 }

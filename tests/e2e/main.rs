@@ -7,6 +7,7 @@
 )]
 
 mod chance;
+mod dev;
 mod disk;
 mod export;
 mod host;

@@ -15,7 +15,9 @@
 //! | `exit` | exit codes, and the one printer of errors |
 //! | `offline` | `plugin inspect` and `plugin check` |
 //! | `templates` | the projects that `oncue new` makes |
+//! | `project` | `oncue-project.toml` |
 //! | `serve` | the host, from its parts |
+//! | `dev` | a project, built and served as it is written |
 //! | `wit` | the WIT packages inside the binary |
 //! | `workshop` | `run` and `test`: plugins at work with no host |
 //! | `demo` | the samples on a host of their own (feature `demo`) |
@@ -26,8 +28,10 @@ mod commands;
 mod config;
 #[cfg(feature = "demo")]
 mod demo;
+mod dev;
 mod exit;
 mod offline;
+mod project;
 mod render;
 mod serve;
 mod templates;
@@ -105,6 +109,7 @@ fn parsed_to_end(answer: &clap::Error) -> ExitCode {
 fn dispatch(cli: &Cli, samples: Option<Samples>) -> Result<(), Failure> {
     match &cli.command {
         Command::Serve(args) => serve::run(&cli.globals, args),
+        Command::Dev(args) => dev::run(&cli.globals, args),
         #[cfg(feature = "demo")]
         Command::Demo(args) => demo::run(&cli.globals, args, samples),
         _ => {

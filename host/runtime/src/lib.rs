@@ -12,6 +12,7 @@ pub mod error;
 pub mod host;
 pub mod measure;
 pub mod plugin;
+pub mod watch;
 
 mod classify;
 mod interfaces;

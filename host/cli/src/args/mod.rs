@@ -9,6 +9,7 @@ pub(crate) mod authors;
 pub(crate) mod definitions;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+pub(crate) mod dev;
 pub(crate) mod messages;
 pub(crate) mod new;
 pub(crate) mod operations;
@@ -128,6 +129,9 @@ pub(crate) enum Command {
     /// Run a host: queue manager, sandbox, plugins directory and HTTP API
     #[command(after_long_help = serve::EXAMPLES)]
     Serve(serve::ServeArgs),
+    /// Build and serve a handler's project as it is written, and show what its handler does
+    #[command(after_long_help = dev::EXAMPLES)]
+    Dev(dev::DevArgs),
     /// Put messages to a queue
     Put(messages::PutArgs),
     /// Get messages from a queue, print and acknowledge them

@@ -55,6 +55,8 @@ fn good_lines_are_accepted() {
     for line in [
         "serve",
         "serve --listen 127.0.0.1:0 --volatile --slots 4 --log debug",
+        "dev",
+        "dev route-orders --listen 127.0.0.1:0 --fresh --test --log debug",
         "put orders hello",
         "put orders -",
         "put orders -5",

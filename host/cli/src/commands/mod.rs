@@ -94,7 +94,7 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Ledger => status::ledger(context),
         Command::Wit(args) => wit::run(context, args),
         Command::Config(command) => config::run(context, cli, command),
-        Command::Serve(_) => unreachable!("the caller runs it itself"),
+        Command::Serve(_) | Command::Dev(_) => unreachable!("the caller runs it itself"),
         #[cfg(feature = "demo")]
         Command::Demo(_) => unreachable!("the caller runs it itself"),
     }
@@ -159,7 +159,7 @@ fn attribute(table: &mut Table, name: &str, value: &Value, origins: &Value) {
 }
 
 /// A digest, short enough for a table.
-fn short_digest(digest: &str) -> String {
+pub(crate) fn short_digest(digest: &str) -> String {
     const SHOWN: usize = 12;
     digest.chars().take(SHOWN).collect()
 }

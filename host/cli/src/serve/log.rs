@@ -12,7 +12,7 @@ use crate::exit::Failure;
 ///
 /// # Errors
 /// Usage, when the filter cannot be read.
-pub(super) fn start(config: &Config) -> Result<(), Failure> {
+pub(crate) fn start(config: &Config) -> Result<(), Failure> {
     let written = config.text("log");
     let filter = EnvFilter::try_new(written).map_err(|error| {
         let message = format!(

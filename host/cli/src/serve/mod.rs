@@ -5,7 +5,7 @@
 //! nothing new and finishes what is in flight, tasks drain within the deadline, the store is
 //! closed. A second signal ends the process at once; nothing acknowledged is lost by that.
 
-mod log;
+pub(crate) mod log;
 mod machine;
 pub(crate) mod signals;
 
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use oncue_core::admission::{Demand, Resources};
 use oncue_core::code::Code;
-use oncue_manager::{ManagerConfig, QueueManager, SystemClock};
+use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::plugin::{
     Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig,
 };
@@ -75,7 +75,7 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Binds the address, and refuses one that others could reach.
-fn listen(address: &str) -> Result<TcpListener, Failure> {
+pub(crate) fn listen(address: &str) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).map_err(|error| {
         let text = format!("address \"{address}\" cannot be listened on: {error}");
         match error.kind() {
@@ -92,20 +92,24 @@ fn listen(address: &str) -> Result<TcpListener, Failure> {
     Ok(listener)
 }
 
-fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+pub(crate) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     Ok(listener
         .local_addr()
         .context("read the address that is listened on")?)
 }
 
 /// Where the host keeps what is its own.
-struct Home {
+pub(crate) struct Home {
     data: PathBuf,
     plugins: PathBuf,
 }
 
 impl Home {
-    fn make(config: &Config) -> Result<Self, Failure> {
+    /// Makes its directories.
+    ///
+    /// # Errors
+    /// One of them cannot be made.
+    pub(crate) fn make(config: &Config) -> Result<Self, Failure> {
         let home = Self {
             data: PathBuf::from(config.text("data-dir")),
             plugins: PathBuf::from(config.text("plugins-dir")),
@@ -191,12 +195,23 @@ fn capacity(config: &Config, home: &Home, sandbox: &Sandbox) -> Resources {
 }
 
 /// The parts of a host that runs.
-struct Host {
+pub(crate) struct Host {
     manager: QueueManager,
     plugins: PluginDirectory,
 }
 
-fn start_host(config: &Config, home: &Home) -> Result<Host, Failure> {
+impl Host {
+    /// The queue manager to talk to.
+    pub(crate) fn handle(&self) -> Handle {
+        self.manager.handle()
+    }
+}
+
+/// Starts all parts but the listener.
+///
+/// # Errors
+/// What cannot be opened.
+pub(crate) fn start_host(config: &Config, home: &Home) -> Result<Host, Failure> {
     let store = open_store(config, home)?;
     let sandbox = make_sandbox(config)?;
     let capacity = capacity(config, home, &sandbox);
@@ -311,7 +326,8 @@ async fn serve(
     }
 }
 
-fn server_options(config: &Config, deadline: Duration) -> ServerOptions {
+/// The listener's bounds.
+pub(crate) fn server_options(config: &Config, deadline: Duration) -> ServerOptions {
     let defaults = ServerOptions::default();
     let limit = config
         .number("body-limit")
@@ -342,7 +358,7 @@ fn announce(address: SocketAddr, home: &Home) -> Result<(), Failure> {
 }
 
 /// Ends plugins, tasks and store, in this order.
-async fn end_host(host: Host, deadline: Duration) {
+pub(crate) async fn end_host(host: Host, deadline: Duration) {
     let plugins = host.plugins;
     // It waits for its threads, which may wait for a compilation to notice.
     if tokio::task::spawn_blocking(move || plugins.shutdown())
@@ -358,7 +374,8 @@ async fn end_host(host: Host, deadline: Duration) {
     }
 }
 
-fn server_result(
+/// How the listener ended.
+pub(crate) fn server_result(
     ended: Result<io::Result<Stopped>, tokio::task::JoinError>,
 ) -> Result<(), Failure> {
     match ended {

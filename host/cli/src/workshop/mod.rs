@@ -7,7 +7,6 @@
 //! | Module | What |
 //! |---|---|
 //! | `plugin` | loading, with a compile cache of the user's |
-//! | `project` | `oncue-project.toml` |
 //! | `case`, `body` | golden cases on disk |
 //! | `job` | a case's input as the queue manager takes it |
 //! | `bench`, `ledger`, `probe` | one run, what became durable in it, and the calls of its guest |
@@ -29,7 +28,6 @@ mod observed;
 mod one_shot;
 mod plugin;
 mod probe;
-mod project;
 mod report;
 mod suite;
 

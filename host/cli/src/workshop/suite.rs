@@ -10,10 +10,10 @@ use super::faults::{self, FaultKind};
 use super::job::{Job, TEST_TIME};
 use super::observed::Observed;
 use super::probe::Order;
-use super::project::Project;
 use super::{junit, plugin, report};
 use crate::args::workshop::TestArgs;
 use crate::exit::{Exit, Failure};
+use crate::project::Project;
 use crate::render::Screen;
 
 /// One way in which a case was run, and what was wrong then.

@@ -51,3 +51,5 @@ pub use directory::{PluginDirectory, PluginDirectoryConfig};
 pub use inspect::{EmptyCall, InspectFault, Inspected, Inspection, inspect};
 pub use packed::{Packed, pack};
 pub use single::{SingleFault, SinglePlugin, SingleRequest, load_single};
+pub use watch::Hint;
+pub(crate) use watch::is_change;

@@ -11,7 +11,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tracing::{info, warn};
 
 /// Called at each hint, on a thread of the watcher's. Must not block.
-pub(crate) type Hint = Arc<dyn Fn() + Send + Sync>;
+pub type Hint = Arc<dyn Fn() + Send + Sync>;
 
 /// A watched directory.
 pub(crate) struct Watch {
@@ -87,7 +87,7 @@ impl Watch {
 }
 
 /// Reading a file is no change; our own looks would otherwise lead to looks without end.
-fn is_change(event: &Event) -> bool {
+pub(crate) fn is_change(event: &Event) -> bool {
     match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
         EventKind::Access(_) => false,
