@@ -1,7 +1,7 @@
 //! Builds the guests of `sample-plugins/` for `wasm32-wasip2` and writes the Rust file that names
-//! them. The index is the folders themselves: `polite/NAME`, `hostile/NAME`, `command/NAME` and
-//! `core/NAME`, each a package, or a folder that holds a ready made `NAME.wasm`. Those of `core`
-//! are built for `wasm32-wasip1` instead, which gives core modules.
+//! them. The index is the folders themselves: `polite/NAME`, `borrowed/NAME`, `hostile/NAME`,
+//! `command/NAME` and `core/NAME`, each a package, or a folder that holds a ready made `NAME.wasm`.
+//! Those of `core` are built for `wasm32-wasip1` instead, which gives core modules.
 //!
 //! The nested cargo has a target directory of its own, since the outer one holds the lock of
 //! its own until this script has ended, and an environment without the outer build's settings.
@@ -18,7 +18,7 @@ const TARGET: &str = "wasm32-wasip2";
 const CORE_TARGET: &str = "wasm32-wasip1";
 
 /// The kinds of samples, in the order in which they are listed.
-const KINDS: &[&str] = &["polite", "hostile", "command", CORE];
+const KINDS: &[&str] = &["polite", "borrowed", "hostile", "command", CORE];
 
 /// The kind whose samples are core modules.
 const CORE: &str = "core";

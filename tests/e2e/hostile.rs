@@ -134,6 +134,7 @@ macro_rules! neighbour_test {
         }
     };
     (polite $name:ident) => {};
+    (borrowed $name:ident) => {};
     (command $name:ident) => {};
     (core $name:ident) => {};
 }

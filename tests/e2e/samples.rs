@@ -1,6 +1,7 @@
 //! Every sample plugin in a real host: the polite ones do their job, the hostile ones end as their
 //! manifest and `sample-plugins/README.md` say. A sample without a case here does not compile.
 
+mod borrowed;
 mod command;
 mod core;
 mod hostile;

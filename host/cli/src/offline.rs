@@ -103,6 +103,11 @@ fn inspection_table(inspection: &Inspection) -> Table {
     if let Some(world) = &inspection.world {
         fact("world", world.clone());
     }
+    rows(
+        &mut fact,
+        "warning",
+        inspection.warnings.iter().map(String::as_str),
+    );
     if let Some(manifest) = &inspection.manifest {
         fact("manifest", manifest.display().to_string());
     } else if inspection.embedded_manifest {

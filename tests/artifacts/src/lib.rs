@@ -25,8 +25,8 @@ pub struct Artifact {
     /// The sample's name: its folder's and its plugin's. It serves the queue of that name, but
     /// for `route-orders` and `route-orders-command`, which serve `orders`.
     pub name: &'static str,
-    /// True for those that show how it is done; false for those that a host must withstand, and for
-    /// programs.
+    /// True for those that show how it is done; false for those that a host must withstand, for
+    /// programs, and for those that are written against the interfaces of other hosts.
     pub polite: bool,
     /// True for a core module, which a host makes a component of.
     pub core: bool,

@@ -52,6 +52,7 @@ pub fn sources(endings: &[&str]) -> Vec<Source> {
                     "target",
                     ".git",
                     "wit/deps",
+                    "wit/borrowed",
                     "data",
                     "node_modules",
                     ".venv",

@@ -75,7 +75,7 @@ pub struct PutOptions {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a call of the guest was refused. The first five are values that the guest sees; the others
+/// Why a call of the guest was refused. The first six are values that the guest sees; the others
 /// end it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortError {
@@ -91,6 +91,9 @@ pub enum PortError {
     /// Larger than the queue takes.
     #[error("{0}")]
     TooLarge(String),
+    /// A request was not answered in time.
+    #[error("{0}")]
+    NoReply(String),
     /// Anything else the guest may handle.
     #[error("{0}")]
     Other(String),

@@ -66,7 +66,7 @@ impl TaskSession {
     /// task gives its slot back.
     ///
     /// # Errors
-    /// As a put; [`PortError::Other`] when no answer came within `wait` milliseconds;
+    /// As a put; [`PortError::NoReply`] when no answer came within `wait` milliseconds;
     /// [`PortError::Cancelled`] when the handler that should answer cannot start beside this task.
     pub async fn request(
         &self,
@@ -122,7 +122,7 @@ impl TaskSession {
             }
             Err(_) => {
                 lent.back().await?;
-                Err(PortError::Other(format!(
+                Err(PortError::NoReply(format!(
                     "no reply to request {id} came within {wait} ms; raise the wait, or retry \
                      [no-reply]"
                 )))

@@ -51,6 +51,7 @@ fn refusal(error: PortError) -> wasmtime::Result<Error> {
         PortError::Full(text)
         | PortError::TooLarge(text)
         | PortError::UnknownQueue(text)
+        | PortError::NoReply(text)
         | PortError::Other(text) => Ok(Error::Other(text)),
         fatal => Err(stop(fatal).into()),
     }

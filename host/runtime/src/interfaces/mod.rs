@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use oncue_core::outcome::Outcome;
+use oncue_core::quantity::format_bytes;
 use oncue_manager::tasks::{Delivered, TaskSession};
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime_wasi::WasiCtx;
@@ -56,6 +58,11 @@ pub(crate) struct Guest {
     http: http::Http,
     /// Pages of state keys that it is in the midst of.
     cursors: keyvalue::Cursors,
+    /// The message that it is called for: in every style but the trigger style, from its first call
+    /// on.
+    pub(crate) in_hand: Option<Arc<Delivered>>,
+    /// Bytes that the host keeps for it beside its own memory.
+    kept_bytes: u64,
     /// What its style keeps for the end of the call.
     pub(crate) kept: Kept,
 }
@@ -95,6 +102,8 @@ impl Guest {
             burnt_before: 0,
             refills,
             memory: limits.memory,
+            in_hand: None,
+            kept_bytes: 0,
             sockets: wasi::Sockets::default(),
             cursors: keyvalue::Cursors::default(),
         }
@@ -106,6 +115,23 @@ impl Guest {
             let why = "it called the queue manager while it was being instantiated";
             Stop::trap(why.to_owned()).into()
         })
+    }
+}
+
+impl Guest {
+    /// Notes that the host keeps `after` bytes for the guest in a place where it kept `before`: at
+    /// most as many in all as the guest may have itself.
+    pub(crate) fn keep_bytes(&mut self, before: u64, after: u64) -> wasmtime::Result<()> {
+        self.kept_bytes = self.kept_bytes.saturating_sub(before).saturating_add(after);
+        if self.kept_bytes <= self.memory {
+            return Ok(());
+        }
+        let (kept, limit) = (format_bytes(self.kept_bytes), format_bytes(self.memory));
+        let detail = format!(
+            "the messages that it makes have {kept} and its memory limit is {limit}; send or drop \
+             them earlier, or raise memory"
+        );
+        Err(Stop::limit(Outcome::OverMemory, detail).into())
     }
 }
 

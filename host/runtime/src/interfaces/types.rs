@@ -52,6 +52,15 @@ impl Guest {
         self.part_of_body(delivered, 0, u64::MAX)
     }
 
+    /// The same for the host's own use: it does not enter the guest, which bounds nothing.
+    pub(crate) fn body_to_put(&self, delivered: &Delivered) -> wasmtime::Result<Bytes> {
+        let size = delivered.message.body.len();
+        let read = self.session()?.read_body(delivered, 0, size);
+        read.map_err(|error| {
+            Stop::Host(format!("the body of a message cannot be read: {error}")).into()
+        })
+    }
+
     fn part_of_body(
         &self,
         delivered: &Delivered,
@@ -63,8 +72,8 @@ impl Guest {
         if length > self.memory {
             let (wanted, limit) = (format_bytes(length), format_bytes(self.memory));
             let detail = format!(
-                "it asked for {wanted} of a body at once and its memory limit is {limit}; read \
-                 the body in pieces or raise memory"
+                "it would be given {wanted} of a body at once and its memory limit is {limit}; \
+                 raise memory, or read the body in pieces where its interface can"
             );
             return Err(Stop::limit(Outcome::OverMemory, detail).into());
         }
@@ -145,13 +154,13 @@ pub(super) fn refusal(error: PortError) -> Result<Error, Stop> {
         PortError::NotGranted(text) => Ok(Error::NotGranted(text)),
         PortError::UnknownQueue(text) => Ok(Error::UnknownQueue(text)),
         PortError::TooLarge(text) => Ok(Error::TooLarge(text)),
-        PortError::Other(text) => Ok(Error::Other(text)),
+        PortError::NoReply(text) | PortError::Other(text) => Ok(Error::Other(text)),
         fatal => Err(stop(fatal)),
     }
 }
 
 /// The end of a guest whose call can have no answer.
-pub(super) fn stop(error: PortError) -> Stop {
+pub(crate) fn stop(error: PortError) -> Stop {
     match error {
         PortError::OutputLimit(text) => Stop::limit(Outcome::OutputLimit, text),
         PortError::Conflict(text) => Stop::limit(Outcome::StateConflict, text),
@@ -183,6 +192,18 @@ pub(crate) fn failure(failure: types::Failure) -> Failure {
         types::Failure::Reject(reason) => Failure::Reject(cut(&reason, MAX_REASON)),
         types::Failure::Defer(after) => Failure::Defer(after),
     }
+}
+
+/// The failure of a handler whose interface knows one kind only: tried again at the queue's own
+/// pace, the text cut to what is kept.
+pub(crate) fn retry(reason: &str) -> Failure {
+    let reason = if reason.is_empty() {
+        "the handler gave no reason".to_owned()
+    } else {
+        cut(reason, MAX_REASON)
+    };
+    let after = None;
+    Failure::Retry { reason, after }
 }
 
 /// The trigger message as the guest sees it.

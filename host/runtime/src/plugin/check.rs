@@ -342,6 +342,7 @@ impl Found {
                 report.world = def.map(|def| def.world.to_owned());
                 report.style = Some(fit.judgement.style.to_string());
                 report.why = Some(fit.judgement.why);
+                report.warnings.extend(fit.judgement.warning);
                 report.compile_time = fit.compile_time.map(millis);
             }
             Err(NotPassed::Refused(reason) | NotPassed::Host(reason)) => {

@@ -41,11 +41,11 @@ pub(crate) struct Function {
     pub(crate) result: Option<Type>,
 }
 
-fn primitive(name: &str) -> Type {
+pub(crate) fn primitive(name: &str) -> Type {
     Type::Primitive(name.to_owned())
 }
 
-fn record(fields: Vec<(&str, Type)>) -> Type {
+pub(crate) fn record(fields: Vec<(&str, Type)>) -> Type {
     Type::Record(
         fields
             .into_iter()

@@ -51,6 +51,8 @@ pub struct Inspection {
     pub style: Option<String>,
     /// By what that was found, or why it would not be called.
     pub why: String,
+    /// What is accepted and probably not meant.
+    pub warnings: Vec<String>,
     /// The world of that style.
     pub world: Option<String>,
     /// Names of its exports.
@@ -160,6 +162,7 @@ pub fn inspect(
         Ok(judgement) => {
             inspection.style = Some(judgement.style.to_string());
             inspection.why.clone_from(&judgement.why);
+            inspection.warnings.extend(judgement.warning.clone());
             let def = style::find(judgement.style);
             inspection.world = def.map(|def| def.world.to_owned());
         }
@@ -184,7 +187,7 @@ pub fn inspect(
             loaded,
             why: judgement.why,
             compile_time: None,
-            warnings: Vec::new(),
+            warnings: judgement.warning.into_iter().collect(),
         }
     });
     Ok(Inspected { inspection, plugin })

@@ -97,6 +97,9 @@ impl Loader {
         })?;
         let known = components.get(digest.as_str());
         let fit = self.prepare(&bytes, digest, file, &trial.attributes, known)?;
+        if let Some(warning) = &fit.judgement.warning {
+            warn!("{warning}");
+        }
         let passed = Passed {
             style: fit.judgement.style,
             facts: facts(&fit, bytes.len()),
@@ -288,7 +291,7 @@ fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
     if fit.is_adapted {
         size.push_str(", a core module made a component");
     }
-    vec![
+    let mut facts = vec![
         fact("size", size),
         fact("style", judgement.why.clone()),
         fact(
@@ -301,7 +304,10 @@ fn facts(fit: &Fit, size: usize) -> Vec<(String, String)> {
         ),
         fact("compiled", compiled),
         fact("instantiated", instantiated(&fit.smoked)),
-    ]
+    ];
+    let warning = judgement.warning.iter().cloned();
+    facts.extend(warning.map(|text| fact("warning", text)));
+    facts
 }
 
 /// What an instance takes before it handles anything.

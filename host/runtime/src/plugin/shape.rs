@@ -19,6 +19,8 @@ use crate::style::{STYLES, StyleDef, Wanted, find, is_offered};
 pub(crate) struct Judgement {
     pub(crate) style: Style,
     pub(crate) why: String,
+    /// What is accepted and perhaps not meant.
+    pub(crate) warning: Option<String>,
 }
 
 /// Judges a component that is to be called in the style `wanted` ([`Style::Auto`]: as it can be).
@@ -50,19 +52,16 @@ pub(crate) fn judge(
     if let Some(fault) = unknown {
         return Err(fault);
     }
-    let why = if wanted == Style::Auto && fits.len() > 1 {
-        several(&fits)
-    } else {
-        format!("exports {}", by.full())
-    };
+    let is_chosen_of_several = wanted == Style::Auto && fits.len() > 1;
     Ok(Judgement {
         style: def.style,
-        why,
+        why: format!("exports {}", by.full()),
+        warning: is_chosen_of_several.then(|| several(&fits, file)),
     })
 }
 
-/// Why the first of several fitting styles is used, and how another is.
-fn several(fits: &[(&StyleDef, &Wanted)]) -> String {
+/// That the first of several fitting styles is used, and how another is.
+fn several(fits: &[(&StyleDef, &Wanted)], file: &str) -> String {
     let exports: Vec<String> = fits.iter().map(|(_, by)| by.full()).collect();
     let others: Vec<String> = fits
         .iter()
@@ -70,7 +69,7 @@ fn several(fits: &[(&StyleDef, &Wanted)]) -> String {
         .map(|(def, _)| format!("\"{}\"", def.style))
         .collect();
     format!(
-        "exports {}; the first is used, set style = {} in the manifest for the other",
+        "\"{file}\" exports {}; the first is used, set style = {} in its manifest for another",
         exports.join(" and "),
         others.join(" or ")
     )
@@ -207,15 +206,21 @@ fn nearest_world(
             return (def, by, same_interface(export, by));
         }
     }
-    // One of the right interface and another package.
-    for (def, by) in all_wanted() {
+    // One of the right interface and another package: of several, the one that is most alike.
+    let same_name = all_wanted().flat_map(|(def, by)| {
         let interface = Name::of(by.name).interface;
         let same = exports
             .iter()
-            .find(|it| Name::of(&it.name).interface == interface);
-        if let Some(export) = same {
-            return (def, by, same_interface(export, by));
-        }
+            .filter(move |it| Name::of(&it.name).interface == interface);
+        same.map(move |export| (def, by, export))
+    });
+    // Of equals, the first in the order of the styles.
+    let most = same_name.reduce(|first, other| {
+        let is_more = likeness(other.2, other.1) > likeness(first.2, first.1);
+        if is_more { other } else { first }
+    });
+    if let Some((def, by, export)) = most {
+        return (def, by, same_interface(export, by));
     }
     // An interface, or a function that stands alone, with nearly the right name.
     for export in exports {
@@ -237,6 +242,26 @@ fn nearest_world(
     };
     let def = find(wanted).unwrap_or(STYLES[0]);
     (def, &def.exports[0], lacks.to_owned())
+}
+
+/// How much an export of the right last name is like another: its function's type, then the name
+/// that its package has behind the colon.
+fn likeness(export: &Export, wanted: &Wanted) -> (bool, bool) {
+    let function = match &export.kind {
+        ExportKind::Interface(functions) => functions.get(wanted.function),
+        ExportKind::Function(function) => function.as_ref(),
+        ExportKind::Other => None,
+    };
+    let contract = wanted.contract.map(|contract| contract());
+    let is_same_type = match (function, contract) {
+        (Some(function), Some(contract)) => difference(&contract, function).is_none(),
+        _ => false,
+    };
+    let behind = |name| {
+        let package = Name::of(name).package;
+        package.split_once(':').map(|(_, behind)| behind.to_owned())
+    };
+    (is_same_type, behind(&export.name) == behind(wanted.name))
 }
 
 /// What is wrong with an export of the right last name.
@@ -308,3 +333,7 @@ pub(crate) mod tests;
 #[cfg(test)]
 #[path = "shape_http_tests.rs"]
 mod http_tests;
+
+#[cfg(test)]
+#[path = "shape_messaging_tests.rs"]
+mod messaging_tests;

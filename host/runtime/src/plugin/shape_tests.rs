@@ -48,20 +48,20 @@ pub(crate) fn handler_text(name: &str, function: &str) -> String {
     )
 }
 
-fn component(body: &str) -> Vec<u8> {
+pub(super) fn component(body: &str) -> Vec<u8> {
     wat::parse_str(format!("(component {body})")).expect("the text is a component")
 }
 
-const ON_MESSAGE: &str =
+pub(super) const ON_MESSAGE: &str =
     r#"(param "message" (borrow $message)) (result (result (error $failure)))"#;
 
-fn style_of(bytes: &[u8], wanted: Style) -> Result<Style, String> {
+pub(super) fn style_of(bytes: &[u8], wanted: Style) -> Result<Style, String> {
     let interfaces = reading::read(bytes, "orders.wasm")?;
     judge(&interfaces, wanted, "orders.wasm").map(|judgement| judgement.style)
 }
 
 /// Demands a refusal that names the file, has all the parts, and ends with the code.
-fn check(bytes: &[u8], parts: &[&str], code: &str) {
+pub(super) fn check(bytes: &[u8], parts: &[&str], code: &str) {
     let refusal = style_of(bytes, Style::Auto).expect_err("refused");
     assert!(refusal.starts_with("\"orders.wasm\" "), "{refusal}");
     assert!(refusal.ends_with(&format!("[{code}]")), "{refusal}");

@@ -24,9 +24,12 @@ mod command;
 mod message;
 pub(crate) mod offers;
 mod output;
+mod sending;
 mod spin_sqs;
 mod trigger;
 mod wasi_http;
+mod wasi_messaging;
+mod wasmcloud_messaging;
 
 pub(crate) use offers::is_offered;
 pub(crate) use trigger::OnTrigger;
@@ -36,6 +39,8 @@ pub(crate) use trigger::OnTrigger;
 pub(crate) const STYLES: &[&StyleDef] = &[
     &message::DEF,
     &trigger::DEF,
+    &wasmcloud_messaging::DEF,
+    &wasi_messaging::DEF,
     &spin_sqs::DEF,
     &wasi_http::DEF,
     &command::DEF,

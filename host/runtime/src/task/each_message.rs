@@ -74,6 +74,7 @@ async fn invoke(
         Some(instance) => instance,
         None => instance.insert(run.loaded.instantiate(&mut *store).await?),
     };
+    store.data_mut().in_hand = Some(Arc::clone(message));
     caller.call(store, instance, message).await
 }
 
