@@ -39,13 +39,16 @@ pub(super) type Sent = Result<(), PortError>;
 /// What the guest is answered: a refusal is a value, and what can have no answer ends it.
 pub(super) fn refusal<T>(answer: Result<T, PortError>) -> wasmtime::Result<Result<T, PortError>> {
     match answer {
+        Ok(value) => Ok(Ok(value)),
         Err(
-            fatal @ (PortError::OutputLimit(_)
-            | PortError::Conflict(_)
-            | PortError::Cancelled(_)
-            | PortError::Stopping),
-        ) => Err(stop(fatal).into()),
-        answer => Ok(answer),
+            value @ (PortError::Full(_)
+            | PortError::NotGranted(_)
+            | PortError::UnknownQueue(_)
+            | PortError::TooLarge(_)
+            | PortError::NoReply(_)
+            | PortError::Other(_)),
+        ) => Ok(Err(value)),
+        Err(fatal) => Err(stop(fatal).into()),
     }
 }
 
