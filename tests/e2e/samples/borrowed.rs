@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::host::{Home, Host};
+use crate::wait::until;
 use crate::work::{outcome_of, sample};
 
 /// Plain queues that the samples put to.
@@ -186,4 +187,22 @@ pub(super) fn wasmcloud_v1_reply() {
     let id = host.put(name, b"silence");
     let record = host.record_of(name, &id);
     assert_eq!(outcome_of(&record, &id), "committed", "{record}");
+}
+
+#[test]
+fn a31_a_component_of_another_host_replies_once_whenever_its_host_is_killed() {
+    let name = "wasmcloud-messaging-echo";
+    let (home, host) = host_with(name, "wasmcloud-messaging");
+    let bodies: Vec<String> = (0..30).map(|number| format!("m{number:02}")).collect();
+    for body in &bodies {
+        host.put_with(name, &[("oncue-reply-to", "echoed")], body.as_bytes());
+    }
+    until("the first reply", || host.depth("echoed") > 0);
+    host.kill();
+    let host = home.start();
+    host.wait_for_depth("echoed", bodies.len() as u64);
+    let mut replies = host.bodies("echoed");
+    replies.sort();
+    assert_eq!(replies, bodies);
+    host.wait_for_depth(name, 0);
 }

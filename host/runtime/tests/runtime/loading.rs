@@ -38,6 +38,20 @@ fn the_style_is_found_by_shape() {
 }
 
 #[test]
+fn a_component_of_another_host_is_found_by_shape() {
+    for (name, style) in [
+        ("wasmcloud-messaging-echo", Style::WasmcloudMessaging),
+        ("wasi-messaging-echo", Style::WasiMessaging),
+        ("wasmcloud-v1-reply", Style::WasiMessaging),
+    ] {
+        let loaded = load(Path::new(sample(name).component)).expect("it loads");
+        assert_eq!(loaded.styles().collect::<Vec<_>>(), [style], "{name}");
+        let mut imports = loaded.imports().iter();
+        assert!(!imports.any(|it| it.starts_with("oncue:")), "{name}");
+    }
+}
+
+#[test]
 fn a61_an_unknown_import_is_named() {
     let error = refused("unknown-import");
     let imports = vec!["acme:secret/vault@1.0.0".to_owned()];
