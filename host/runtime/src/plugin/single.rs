@@ -128,7 +128,10 @@ pub fn load_single(
     };
     Ok(SinglePlugin {
         version: seam::version(&files.name, &digest, fit.judgement.style),
-        warnings: manifest::warnings(&definitions),
+        warnings: manifest::warnings(&definitions)
+            .into_iter()
+            .chain(fit.judgement.warning)
+            .collect(),
         component: files.component,
         manifest: files.manifest,
         definitions: PluginDefinitions {
