@@ -22,6 +22,7 @@ macro_rules! files {
 pub(crate) const FILES: &[(&str, &str)] = files![
     "README.md",
     "handlers.wit",
+    "languages.md",
     "queues.wit",
     "types.wit",
     "worlds.wit",

@@ -46,7 +46,7 @@ fn huge(host: &Host, language: &str) {
     assert_eq!(host.bodies("fails.out"), [weighed]);
     let fuel = record["cost"]["fuel"].as_u64().expect("fuel");
     let peak = record["cost"]["peak-memory"].as_u64().expect("memory");
-    println!("{language}: 1 MiB of text: fuel {fuel}, peak memory {peak}");
+    eprintln!("{language}: 1 MiB of text: fuel {fuel}, peak memory {peak}");
     assert!(fuel < MOST_FUEL, "{fuel}");
 }
 

@@ -97,5 +97,5 @@ fn the_python_sample_routes_orders_and_compiles_off_the_delivery_path() {
     let id = host.put("orders", invoice.as_bytes());
     let record = host.record_of("orders", &id);
     assert_eq!(outcome_of(&record, &id), "committed", "{record}");
-    println!("python: {size} bytes, compiled {first}");
+    eprintln!("python: {size} bytes, compiled {first}");
 }

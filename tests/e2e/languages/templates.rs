@@ -42,7 +42,7 @@ fn check(lang: &str, tools: &[&str]) {
     assert_eq!(host.bodies("greeter.out"), ["hello Ada"]);
     let cost = |name: &str| record["cost"][name].as_u64().expect("a cost");
     let (fuel, memory) = (cost("fuel"), cost("peak-memory"));
-    println!("{lang}: a first message: fuel {fuel}, peak memory {memory}");
+    eprintln!("{lang}: a first message: fuel {fuel}, peak memory {memory}");
     assert!(fuel < MOST_FUEL, "{fuel}");
     assert!(memory < MOST_MEMORY, "{memory}");
     let log = record["cost"]["log-tail"].as_str().expect("a log");
