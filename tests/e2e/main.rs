@@ -24,3 +24,4 @@ mod sandbox;
 mod shutdown;
 mod wait;
 mod work;
+mod workshop;

@@ -253,6 +253,13 @@ pub(super) fn traps_before_get() {
     never_gets("traps-before-get", "trapped");
 }
 
+pub(super) fn commits_half() {
+    let (_home, host) = host_with("commits-half");
+    ends(&host, "commits-half", b"to and fro", "committed", &[]);
+    // As long as nothing goes wrong.
+    assert_eq!(host.bodies("commits-half.out"), ["to an", "d fro"]);
+}
+
 pub(super) fn idle() {
     never_gets("idle", "no-progress");
 }

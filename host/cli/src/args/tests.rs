@@ -84,6 +84,11 @@ fn good_lines_are_accepted() {
         "process define p --fuel 10G --grants.put a,b config=region=eu output=x",
         "process delete p",
         "plugin check a.wasm b",
+        "run a.wasm",
+        "run a.wasm -m a.json -m - -t x -H oncue-priority=5 --state a=1 --set b=2 -o json",
+        "run a.wasm --trigger depth=3 --reply prices=17 --manifest b.toml --save cases/one",
+        "test a.wasm --case cases --bless",
+        "test . --faults cut-off,fuel --junit report.xml",
         "plugin inspect a.wasm",
         "plugin rollback p",
         "plugin componentize core.wasm",
@@ -137,6 +142,9 @@ fn bad_lines_are_refused_with_the_reason() {
     check("explain", "required");
     check("plugin componentize core.wasm --wit wit", "--world");
     check("new", "required");
+    check("run a.wasm --trigger none", "depth=NUMBER");
+    check("run a.wasm --reply 17", "write NAME=VALUE");
+    check("test a.wasm --faults luck", "invalid value");
     check("frobnicate", "unrecognized subcommand");
 }
 

@@ -80,22 +80,20 @@ impl Bench {
         })
     }
 
-    /// Runs a job until nothing more happens, as it is on a host but for `order`. Queues that a
-    /// pattern grants are made when the handler names them: the run then begins anew.
+    /// Begins a run: everything is defined, no message is put yet.
+    pub(super) fn begin(&self, job: &Job, order: Order) -> Result<Running<'_>, Failure> {
+        Running::start(self, job, order)
+    }
+
+    /// Runs a job until nothing more happens, all messages at once. Queues that a pattern grants
+    /// are made when the handler names them: the run then begins anew.
     pub(super) fn run(&self, job: &mut Job, order: Order) -> Result<Running<'_>, Failure> {
         loop {
-            let running = Running::start(self, job, order)?;
+            let mut running = self.begin(job, order)?;
+            running.put(&job.puts)?;
             running.settle()?;
-            let known = job.queues.len();
-            let grants = &self.plugin.attributes.grants;
-            let wanted = running.watch.queues().into_iter().filter(|queue| {
-                let granted =
-                    grants.may_put(queue) || grants.may_get(queue) || grants.may_browse(queue);
-                granted && *queue != job.queue && !queue.is_reserved()
-            });
-            job.queues.extend(wanted);
             // Each round makes at least one queue of a bounded number.
-            if job.queues.len() == known {
+            if !running.finds_queues(job) {
                 return Ok(running);
             }
         }
@@ -121,7 +119,7 @@ impl<'a> Running<'a> {
     fn start(bench: &'a Bench, job: &Job, order: Order) -> Result<Self, Failure> {
         let memory = MemoryStore::new(ORIGIN, MAX_BYTES);
         seed(&memory, bench.plugin.version.plugin.as_str(), job)?;
-        let store = Arc::new(LedgerStore::new(memory, order == Order::Redeliver));
+        let store = Arc::new(LedgerStore::new(memory, order));
         let watch = Arc::new(Watch::new(order));
         let clock = Arc::new(ManualClock::new(job.time));
         let config = ManagerConfig {
@@ -138,7 +136,7 @@ impl<'a> Running<'a> {
         let tasks = bench.tasks.clone();
         let manager =
             QueueManager::start(config, store.clone(), clock.clone(), tasks).map_err(refused)?;
-        let mut running = Self {
+        let running = Self {
             handle: manager.handle(),
             manager: Some(manager),
             bench,
@@ -150,8 +148,32 @@ impl<'a> Running<'a> {
             state: job.state.clone(),
             begun: Instant::now(),
         };
-        running.given = bench.runtime.block_on(prepare(&running, job))?;
+        bench.runtime.block_on(prepare(&running, job))?;
         Ok(running)
+    }
+
+    /// Puts more messages, as one unit of work.
+    pub(super) fn put(&mut self, puts: &[PutRequest]) -> Result<(), Failure> {
+        let put = self.handle.put(puts.to_vec(), None);
+        let answers = self.bench.runtime.block_on(put).map_err(refused)?;
+        let ids = puts.iter().zip(answers);
+        let ids = ids.map(|(put, answer)| (put.queue.clone(), answer.id));
+        self.given.extend(ids);
+        Ok(())
+    }
+
+    /// Adds the queues that the handler named and a pattern grants to those of the job; false when
+    /// there are no new ones.
+    pub(super) fn finds_queues(&self, job: &mut Job) -> bool {
+        let known = job.queues.len();
+        let grants = &self.bench.plugin.attributes.grants;
+        let wanted = self.watch.queues().into_iter().filter(|queue| {
+            let granted =
+                grants.may_put(queue) || grants.may_get(queue) || grants.may_browse(queue);
+            granted && *queue != job.queue && !queue.is_reserved()
+        });
+        job.queues.extend(wanted);
+        job.queues.len() > known
     }
 
     /// Waits until nothing more happens. Requests of the handler are answered by the other side.
@@ -178,8 +200,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Lets messages that wait to be tried again come again, and waits for that. `process` changes
-    /// the process before.
+    /// Lets messages that wait to be tried again come again, and waits for that.
     pub(super) fn come_again(&self) -> Result<(), Failure> {
         let now = self.clock.now();
         let due = self.store.next_due().unwrap_or(now);
@@ -228,9 +249,14 @@ impl<'a> Running<'a> {
         ))
     }
 
-    /// True when the redelivery that was ordered did not come: nothing was committed.
-    pub(super) fn is_redelivery_owed(&self) -> bool {
-        self.store.has_conflict()
+    /// True when what was ordered has happened.
+    pub(super) fn has_struck(&self) -> bool {
+        self.watch.has_struck() || self.store.has_struck()
+    }
+
+    /// Commits of the handler that took messages off their queues.
+    pub(super) fn done_commits(&self) -> usize {
+        self.store.done()
     }
 }
 
@@ -267,8 +293,8 @@ fn seed(store: &MemoryStore, plugin: &str, job: &Job) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Defines everything, and puts the messages.
-async fn prepare(running: &Running<'_>, job: &Job) -> Result<Vec<(QueueName, MessageId)>, Failure> {
+/// Defines everything.
+async fn prepare(running: &Running<'_>, job: &Job) -> Result<(), Failure> {
     let (handle, plugin) = (&running.handle, &running.bench.plugin);
     let unserved = QueuePatch::parse_flags(&[("trigger".to_owned(), "none".to_owned())])
         .expect("an attribute that there is");
@@ -301,11 +327,7 @@ async fn prepare(running: &Running<'_>, job: &Job) -> Result<Vec<(QueueName, Mes
     for (queue, answers) in &job.replies {
         tokio::spawn(answer(handle.clone(), queue.clone(), answers.clone()));
     }
-    let answers = handle.put(job.puts.clone(), None).await.map_err(refused)?;
-    let ids = job.puts.iter().zip(answers);
-    Ok(ids
-        .map(|(put, answer)| (put.queue.clone(), answer.id))
-        .collect())
+    Ok(())
 }
 
 /// Is the other side of requests: answers those that come to a queue, in order. What is put there

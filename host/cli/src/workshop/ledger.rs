@@ -5,7 +5,7 @@
 //! the manager then undoes the unit and the handler has the same message again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
@@ -19,6 +19,8 @@ use oncue_store::{
     StoreError, StoreStatus, Take,
 };
 use parking_lot::Mutex;
+
+use super::probe::Order;
 
 /// What one commit made durable, as far as handlers have to do with it.
 #[derive(Clone, Debug, Default)]
@@ -35,17 +37,21 @@ pub(super) struct Committed {
 pub(super) struct LedgerStore {
     behind: MemoryStore,
     committed: Mutex<Vec<Committed>>,
-    /// The next commit of a handler that ended well is refused.
-    conflict: AtomicBool,
+    order: Order,
+    /// Commits of a handler that ended well.
+    done: AtomicUsize,
+    struck: AtomicBool,
 }
 
 impl LedgerStore {
-    /// An empty store; `conflict` refuses the first commit of a handler that ended well.
-    pub(super) fn new(behind: MemoryStore, conflict: bool) -> Self {
+    /// An empty store that refuses what `order` says.
+    pub(super) fn new(behind: MemoryStore, order: Order) -> Self {
         Self {
             behind,
             committed: Mutex::default(),
-            conflict: AtomicBool::new(conflict),
+            order,
+            done: AtomicUsize::new(0),
+            struck: AtomicBool::new(false),
         }
     }
 
@@ -54,9 +60,14 @@ impl LedgerStore {
         self.committed.lock().clone()
     }
 
-    /// True when a commit is still to be refused.
-    pub(super) fn has_conflict(&self) -> bool {
-        self.conflict.load(Ordering::SeqCst)
+    /// True when the commit was refused that was to be.
+    pub(super) fn has_struck(&self) -> bool {
+        self.struck.load(Ordering::SeqCst)
+    }
+
+    /// Commits of a handler that ended well, the refused one too.
+    pub(super) fn done(&self) -> usize {
+        self.done.load(Ordering::SeqCst)
     }
 }
 
@@ -88,11 +99,16 @@ impl Store for LedgerStore {
     }
 
     fn commit(&self, unit: Unit) -> Commit {
-        if ends_well(&unit) && self.conflict.swap(false, Ordering::SeqCst) {
+        let number = match ends_well(&unit) {
+            true => self.done.fetch_add(1, Ordering::SeqCst) + 1,
+            false => 0,
+        };
+        if number > 0 && self.order == Order::Redeliver(number) {
+            self.struck.store(true, Ordering::SeqCst);
             let what = "the workshop's redelivery".to_owned();
             return Commit::done(Err(CommitError::Conflict(what)));
         }
-        let noted = Committed {
+        let mut noted = Committed {
             puts: unit.puts.clone(),
             settles: unit.settles.clone(),
             writes: unit.writes.clone(),
@@ -101,7 +117,10 @@ impl Store for LedgerStore {
         // answers at once.
         let mut committed = self.committed.lock();
         let answer = self.behind.commit(unit).wait();
-        if answer.is_ok() {
+        if let Ok(receipt) = &answer {
+            // A repeat under its key is no new message.
+            let mut repeated = receipt.puts.iter().map(|put| put.repeated);
+            noted.puts.retain(|_| repeated.next() != Some(true));
             committed.push(noted);
         }
         Commit::done(answer)

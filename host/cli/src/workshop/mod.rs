@@ -12,7 +12,7 @@
 //! | `bench`, `ledger`, `probe` | one run, what became durable in it, and the calls of its guest |
 //! | `observed` | what came of a run |
 //! | `diff` | where that differs from what was expected |
-//! | `faults` | runs in which something goes wrong |
+//! | `faults`, `fuel`, `verdict` | runs in which something goes wrong, and what they must come to |
 //! | `one_shot`, `suite` | `oncue run`, `oncue test` |
 //! | `report`, `junit` | what is printed, and what CI systems read |
 
@@ -21,6 +21,7 @@ mod body;
 mod case;
 mod diff;
 mod faults;
+mod fuel;
 mod job;
 mod junit;
 mod ledger;
@@ -30,6 +31,7 @@ mod plugin;
 mod probe;
 mod report;
 mod suite;
+mod verdict;
 
 pub(crate) use faults::FaultKind;
 pub(crate) use one_shot::{empty_call, run};

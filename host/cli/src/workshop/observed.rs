@@ -257,10 +257,10 @@ fn given_message(
     committed: &[Committed],
     tasks: &[TaskRecord],
 ) -> Given {
-    let notes = tasks.iter().flat_map(|task| &task.messages);
-    let noted = notes.filter(|note| note.id == id).next_back();
-    let settles = committed.iter().flat_map(|unit| &unit.settles);
-    let last = settles.filter(|it| it.sequence == id.sequence).next_back();
+    let mut notes = tasks.iter().flat_map(|task| &task.messages);
+    let noted = notes.rfind(|note| note.id == id);
+    let mut settles = committed.iter().flat_map(|unit| &unit.settles);
+    let last = settles.rfind(|it| it.sequence == id.sequence);
     let moved = last.and_then(|settle| match &settle.disposition {
         Disposition::Move { to, record, .. } => Some((to.clone(), record.clone())),
         _ => None,

@@ -26,8 +26,8 @@ pub(super) enum Order {
     CutAt(usize),
     /// That put (or request) is refused as `full`.
     RefusePut(usize),
-    /// The first commit is refused as a state conflict.
-    Redeliver,
+    /// That commit of a handler that ended well is refused as a state conflict.
+    Redeliver(usize),
 }
 
 /// What was seen.
@@ -36,6 +36,7 @@ struct Seen {
     calls: Vec<String>,
     counted: usize,
     puts: usize,
+    struck: bool,
     queues: BTreeSet<QueueName>,
 }
 
@@ -58,6 +59,11 @@ impl Watch {
     pub(super) fn calls(&self) -> (Vec<String>, usize) {
         let seen = self.seen.lock();
         (seen.calls.clone(), seen.counted)
+    }
+
+    /// True when a call was refused or the guest ended, as ordered.
+    pub(super) fn has_struck(&self) -> bool {
+        self.seen.lock().struck
     }
 
     /// How many of them were puts or requests.
@@ -95,10 +101,14 @@ impl Probe for Watch {
         };
         seen.puts += usize::from(puts_to.is_some());
         match (self.order, puts_to) {
-            (Order::CutAt(number), _) if number == seen.counted => Err(PortError::Cut(format!(
-                "the workshop ended it at its call {number}: {call}"
-            ))),
+            (Order::CutAt(number), _) if number == seen.counted => {
+                seen.struck = true;
+                Err(PortError::Cut(format!(
+                    "the workshop ended it at its call {number}: {call}"
+                )))
+            }
             (Order::RefusePut(number), Some(queue)) if number == seen.puts => {
+                seen.struck = true;
                 Err(PortError::Full(format!(
                     "queue \"{queue}\" is full (the workshop refuses put {number}); raise \
                      max-depth or drain it [queue-full]"
