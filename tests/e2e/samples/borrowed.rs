@@ -206,3 +206,83 @@ fn a31_a_component_of_another_host_replies_once_whenever_its_host_is_killed() {
     assert_eq!(replies, bodies);
     host.wait_for_depth(name, 0);
 }
+
+pub(super) fn http_echo() {
+    let home = Home::new();
+    home.drop_sample(sample("http-echo"));
+    let host = home.start();
+    let view = host.wait_for_plugin("http-echo", "ready");
+    assert_eq!(view["style"], "wasi-http", "{view}");
+    // A request and its answer, as an application sees it that waits for it.
+    let id = host.put_with(
+        "http-echo",
+        &[("oncue-reply-to", "oncue.replies")],
+        b"hello",
+    );
+    let path = format!("/v1/queues/oncue.replies/get?wait=60s&correlation-id={id}");
+    let answer = host.post(&path, b"").expect(200);
+    assert_eq!(answer.body, b"hello");
+    let record = host.record_of("http-echo", &id);
+    assert_eq!(outcome_of(&record, &id), "committed", "{record}");
+}
+
+pub(super) fn http_client() {
+    let home = Home::new();
+    home.drop_sample(sample("http-client"));
+    let host = home.start();
+    host.define_plain("http-client.out");
+    let view = host.wait_for_plugin("http-client", "ready");
+    assert_eq!(view["style"], "message", "{view}");
+    // Its manifest grants another place than this one.
+    let id = host.put("http-client", b"http://127.0.0.1:9/hello");
+    let record = host.record_of("http-client", &id);
+    assert_eq!(outcome_of(&record, &id), "committed", "{record}");
+    let refused = &record["cost"]["refused"][0];
+    assert_eq!(refused["what"], "request http://127.0.0.1:9", "{record}");
+    assert_eq!(
+        host.bodies("http-client.out"),
+        ["error ErrorCode::HttpRequestDenied"]
+    );
+}
+
+pub(super) fn spin_sqs() {
+    let home = Home::new();
+    home.drop_sample(sample("spin-sqs"));
+    let host = home.start();
+    let view = host.wait_for_plugin("spin-sqs", "ready");
+    assert_eq!(view["style"], "spin-sqs", "{view}");
+    let headers = [
+        ("content-type", "text/plain"),
+        ("oncue-correlation-id", "c-1"),
+        ("oncue-property-colour", "red"),
+    ];
+    let id = host.put_with("spin-sqs", &headers, b"delete");
+    let record = host.record_of("spin-sqs", &id);
+    assert_eq!(outcome_of(&record, &id), "committed", "{record}");
+    let tail = record["cost"]["log-tail"].as_str().expect("a log");
+    for line in [
+        format!("id: {id}"),
+        "colour (String): red".to_owned(),
+        "content-type (String): text/plain".to_owned(),
+        "oncue-correlation-id (String): c-1".to_owned(),
+        "oncue-queue (String): spin-sqs".to_owned(),
+        "oncue-backout-count (Number): 0".to_owned(),
+    ] {
+        assert!(tail.lines().any(|it| it == line), "no {line} in:\n{tail}");
+    }
+    for (body, outcome, words) in [
+        (&b"leave"[..], "retry", "left the message on its queue"),
+        (b"fail no stock", "retry", "no stock"),
+        (b"dance", "trapped", "the body says \"dance\""),
+        (b"delete \xff", "rejected", "the body is not UTF-8"),
+    ] {
+        let id = host.put("spin-sqs", body);
+        let record = host.record_of("spin-sqs", &id);
+        assert_eq!(outcome_of(&record, &id), outcome, "{record}");
+        let detail = host.dead_letter(&id)["detail"].take();
+        assert!(
+            detail.as_str().unwrap_or_default().contains(words),
+            "{detail}"
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! Origins on the web, for grants: scheme, host and port, and nothing below them.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::raw::shown_text;
 
@@ -117,7 +117,7 @@ fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
 }
 
 /// An address, in brackets if it is of IPv6.
-fn address(host: &str) -> Option<std::net::IpAddr> {
+fn address(host: &str) -> Option<IpAddr> {
     match host
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))

@@ -24,7 +24,8 @@ use hyper::body::{Body, Frame, SizeHint};
 use oncue_manager::tasks::TaskSession;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use wasmtime::component::Linker;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi_http::p2::add_only_http_to_linker_async;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::{
@@ -89,8 +90,39 @@ impl WasiHttpView for Guest {
     }
 }
 
+type Code = wasmtime::Result<(Option<ErrorCode>,)>;
+
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    add_only_http_to_linker_async(linker)
+    add_only_http_to_linker_async(linker)?;
+    // The library's own knows its codes but not the errors that its streams fail with.
+    linker.allow_shadowing(true);
+    linker.instance("wasi:http/types@0.2.12")?.func_wrap(
+        "http-error-code",
+        |mut store: StoreContextMut<'_, Guest>, (error,): (Resource<wasmtime::Error>,)| -> Code {
+            let guest = store.data_mut();
+            let error = guest.table.get(&error)?;
+            Ok((code(error, &mut guest.http.gate),))
+        },
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// The code of what a stream failed with, if it is one of HTTP.
+fn code(error: &wasmtime::Error, gate: &mut Gate) -> Option<ErrorCode> {
+    if let Some(code) = error.downcast_ref::<ErrorCode>() {
+        return Some(code.clone());
+    }
+    Some(match error.downcast_ref::<Error>()? {
+        Error::Hyper(error) => gate.p2_error_from_hyper(error),
+        Error::Tls(error) => gate.p2_error_from_tls(error),
+        Error::HttpRequestBodySize(size) => ErrorCode::HttpRequestBodySize(*size),
+        Error::HttpResponseBodySize(size) => ErrorCode::HttpResponseBodySize(*size),
+        Error::HttpResponseTimeout => ErrorCode::HttpResponseTimeout,
+        Error::ConnectionReadTimeout => ErrorCode::ConnectionReadTimeout,
+        Error::InternalError(why) => ErrorCode::InternalError(why.clone()),
+        _ => ErrorCode::HttpProtocolError,
+    })
 }
 
 /// Lets requests through, or not.

@@ -52,6 +52,22 @@ fn a_component_of_another_host_is_found_by_shape() {
 }
 
 #[test]
+fn a63_the_shapes_of_other_hosts_load_and_fit() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    for (name, style) in [
+        ("http-echo", Style::WasiHttp),
+        ("http-client", Style::Message),
+        ("spin-sqs", Style::SpinSqs),
+    ] {
+        let loaded = load(Path::new(sample(name).component)).expect("it loads");
+        assert_eq!(loaded.styles().collect::<Vec<_>>(), [style], "{name}");
+        let limits = ProcessAttributes::default();
+        let tried = runtime.block_on(sandbox().smoke(&loaded, &limits));
+        tried.expect("its types fit");
+    }
+}
+
+#[test]
 fn a61_an_unknown_import_is_named() {
     let error = refused("unknown-import");
     let imports = vec!["acme:secret/vault@1.0.0".to_owned()];
