@@ -98,7 +98,7 @@ impl WebOrigin {
             },
             Hosts::Under(domain) => host
                 .strip_suffix(domain.as_str())
-                .is_some_and(|before| is_name(before)),
+                .is_some_and(is_name),
         };
         is_named && self.https == https && self.port == port.unwrap_or(usual)
     }
