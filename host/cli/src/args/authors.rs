@@ -19,9 +19,9 @@ Examples:
   oncue plugin componentize core.wasm --world message-handler
   oncue plugin componentize handler.wat --wit wit --world my-handler
 
-A module that was built with bindings (C, Zig, Go, TinyGo with wit-bindgen) carries its world. One \
-that does not (AssemblyScript, written by hand) is told it: --world, of this host's own packages or \
-of those in --wit. A program (with a main function) needs neither.";
+A module that was built with bindings (C, Zig, Go, TinyGo with wit-bindgen) carries its world. \
+One that does not (AssemblyScript, written by hand) is told it: --world, of this host's own \
+packages or of those in --wit. A program (with a main function) needs neither.";
 
 /// After the help of `plugin pack`.
 pub(crate) const PACK: &str = "\

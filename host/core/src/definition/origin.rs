@@ -96,9 +96,7 @@ impl WebOrigin {
                 (Some(one), Some(other)) => one == other,
                 _ => *one == host,
             },
-            Hosts::Under(domain) => host
-                .strip_suffix(domain.as_str())
-                .is_some_and(is_name),
+            Hosts::Under(domain) => host.strip_suffix(domain.as_str()).is_some_and(is_name),
         };
         is_named && self.https == https && self.port == port.unwrap_or(usual)
     }

@@ -8,10 +8,10 @@
 //! - `loader` makes a version from bytes: `adapt` makes a component of a core module, `reading` and
 //!   `shape` judge it, `compile` does the work in a child process, `cache` keeps the result, `seam`
 //!   loads and tries it in the sandbox.
-//! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one inside of a
-//!   component.
-//! - [`check`] does the same for `oncue plugin check`, `single` for `oncue run` and `oncue test`,
-//!   both without a server; `componentize` and `packed` make files for it.
+//! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one that is inside
+//!   of a component.
+//! - [`check`] does the same for `oncue plugin check`, `inspect` for one file, `single` for `oncue
+//!   run` and `oncue test`, all without a server; `componentize` and `packed` make files for it.
 //!
 //! It never loads a file that is still being written, never lets a bad file remove a good version,
 //! never loads compiled code that it has not verified, and never writes to the directory itself.
