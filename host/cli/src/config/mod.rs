@@ -22,6 +22,12 @@ pub(crate) const DEFAULT_FILE: &str = "oncue.toml";
 /// Before a setting's name in the environment.
 const ENVIRONMENT_PREFIX: &str = "ONCUE_";
 
+/// Variables of tests, which are no settings.
+const OTHERS: &[&str] = &["ONCUE_FAIL_POINT", "ONCUE_NEED_"];
+
+/// Unknown variables that are named.
+const MAX_UNKNOWN: usize = 20;
+
 /// Longest settings file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -219,6 +225,28 @@ fn variable_of(name: &str) -> String {
     )
 }
 
+/// Variables of the environment that look like settings and are none, a sentence each: a misspelt
+/// one would else be passed over in silence.
+pub(crate) fn unknown_variables(names: impl Iterator<Item = String>) -> Vec<String> {
+    let known: Vec<String> = SETTINGS.iter().map(|it| variable_of(it.name)).collect();
+    let foreign = |name: &String| {
+        name.starts_with(ENVIRONMENT_PREFIX)
+            && !known.contains(name)
+            && !OTHERS.iter().any(|other| name.starts_with(other))
+    };
+    let mut unknown: Vec<String> = names.filter(foreign).take(MAX_UNKNOWN).collect();
+    unknown.sort();
+    let told = |name: &String| {
+        let meant = nearest(name, known.iter().map(String::as_str));
+        let cure = meant.map_or_else(
+            || "see \"oncue config show\" for those that are".to_owned(),
+            |meant| format!("did you mean {meant}?"),
+        );
+        format!("variable {name} is no setting and is passed over; {cure}")
+    };
+    unknown.iter().map(told).collect()
+}
+
 /// The file's values as texts; notes what does not belong there.
 fn read_file(file: &File, faults: &mut Vec<String>) -> std::collections::BTreeMap<String, String> {
     let mut found = std::collections::BTreeMap::new();
@@ -323,6 +351,24 @@ mod tests {
         for (fault, wanted) in failure.faults.iter().zip(wanted) {
             assert!(fault.starts_with(wanted), "{fault}, wanted {wanted}");
         }
+    }
+
+    #[test]
+    fn variables_that_are_no_settings_are_named() {
+        let names = [
+            "ONCUE_LISTNE",
+            "ONCUE_LISTEN",
+            "ONCUE_NEED_MOUNT",
+            "ONCUE_",
+            "PATH",
+        ];
+        let told = unknown_variables(names.into_iter().map(str::to_owned));
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(
+            told[0].contains("variable ONCUE_ is no setting"),
+            "{told:?}"
+        );
+        assert!(told[1].ends_with("did you mean ONCUE_LISTEN?"), "{told:?}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::Config;
 use crate::exit::Failure;
 
-/// Starts the log of this process.
+/// Starts the log of this process; first of all it says which variables are misspelt.
 ///
 /// # Errors
 /// Usage, when the filter cannot be read.
@@ -32,5 +32,10 @@ pub(crate) fn start(config: &Config) -> Result<(), Failure> {
             .with_ansi(io::stderr().is_terminal() && !no_colour)
             .try_init()
     };
-    started.map_err(|error| anyhow::anyhow!("start the log: {error}").into())
+    started.map_err(|error| anyhow::anyhow!("start the log: {error}"))?;
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for sentence in crate::config::unknown_variables(names) {
+        tracing::warn!("{sentence}");
+    }
+    Ok(())
 }
