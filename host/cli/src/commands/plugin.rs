@@ -86,7 +86,16 @@ fn state_text(plugin: &Value) -> String {
         // The version before the bad one goes on.
         return "quarantined, serving on".to_owned();
     }
-    state
+    let facts = at(plugin, "facts").as_array().into_iter().flatten();
+    let names: Vec<&str> = facts.filter_map(|fact| fact.get(0)?.as_str()).collect();
+    let mut text = state;
+    for (fact, told) in [("pinned", "pinned"), ("next version", "compiling the next")] {
+        if names.contains(&fact) {
+            text.push_str(", ");
+            text.push_str(told);
+        }
+    }
+    text
 }
 
 fn show(context: &Context, args: &PluginArg) -> Result<(), Failure> {
@@ -152,6 +161,10 @@ mod tests {
             "{text}"
         );
         assert!(lines[3].contains("quarantined  "), "{text}");
+        let held = json!({
+            "state": "ready", "facts": [["size", "1"], ["pinned", "by"], ["next version", "is"]],
+        });
+        assert_eq!(state_text(&held), "ready, pinned, compiling the next");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::super::digest::Digest;
 use super::super::kept::{KeptVersion, Pin, Record};
 use super::super::manifest::Definitions;
 use super::candidate::{Candidate, Component, Key, queues};
-use super::{Action, RollbackId, State, Update, Version};
+use super::{Action, PINNED, RollbackId, State, Update, Version};
 
 /// Refusals of the manager that are remembered until the next retry.
 const MAX_REFUSALS: usize = 4;
@@ -62,6 +62,12 @@ pub(super) struct Waiting {
     pub(super) component: Digest,
     /// What to go back to if it fails.
     pub(super) before: Option<Pin>,
+}
+
+/// Facts of a version itself, whatever holds it.
+fn lasting(facts: &[(String, String)]) -> Vec<(String, String)> {
+    let lasts = |fact: &&(String, String)| fact.0 != PINNED;
+    facts.iter().filter(lasts).cloned().collect()
 }
 
 #[derive(Debug, Default)]
@@ -170,13 +176,14 @@ impl Entry {
             self.bound = queues(definitions);
         }
         match &update.state {
+            _ if update.is_interim => {}
             State::Ready(version) => {
                 let definitions = update.definitions.clone().unwrap_or_default();
                 self.good = self.key(&update.plugin).map(|key| Good {
                     key,
                     version: version.clone(),
                     definitions,
-                    facts: update.facts.clone(),
+                    facts: lasting(&update.facts),
                 });
                 self.may_restore = false;
                 self.remember(version.component.clone());

@@ -80,7 +80,15 @@ pub(crate) struct Update {
     /// Where a rollback can go, newest first.
     pub(crate) previous: Vec<Digest>,
     pub(crate) facts: Vec<(String, String)>,
+    /// Only news: what serves is as it was told before, and another version is being found out.
+    pub(crate) is_interim: bool,
 }
+
+/// The fact of a plugin whose next version is not known yet.
+pub(crate) const NEXT_VERSION: &str = "next version";
+
+/// The fact of a plugin that a rollback holds at a version.
+pub(crate) const PINNED: &str = "pinned";
 
 /// A version that has to be loaded and tried.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use oncue_core::names::{PluginName, QueueName};
 use super::super::manifest::Definitions;
 use super::candidate::{Candidate, Capacity, Key, attributes};
 use super::entry::{Check, Entry, Good, Passed, Refusal};
-use super::{State, Trial, Update, Version};
+use super::{NEXT_VERSION, PINNED, State, Trial, Update, Version};
 
 /// What an entry comes to.
 pub(super) struct Target {
@@ -82,13 +82,17 @@ impl Entry {
                 update
                     .facts
                     .extend(manifest.map(|at| ("manifest".to_owned(), at)));
+                if self.is_pinned() {
+                    let until = "by a rollback, until the file changes".to_owned();
+                    update.facts.push((PINNED.to_owned(), until));
+                }
                 self.unless_refused(plugin, update, definitions, &conflict)
             }
             Standing::Pending(trial) => {
                 let trials = trial.into_iter().collect();
                 if self.good.is_some() {
                     return Target {
-                        update: None,
+                        update: self.interim(),
                         trials,
                     };
                 }
@@ -103,6 +107,21 @@ impl Entry {
                 target
             }
         }
+    }
+
+    /// What was told last, with the news that another version is being found out.
+    fn interim(&self) -> Option<Update> {
+        let told = self.told.as_ref();
+        let mut update = told
+            .filter(|told| matches!(told.state, State::Ready(_)))?
+            .clone();
+        if !update.is_interim {
+            update.is_interim = true;
+            let fact = (NEXT_VERSION.to_owned(), "is being compiled".to_owned());
+            update.facts.push(fact);
+        }
+        let is_refused = self.refusals.iter().any(|refusal| refusal.update == update);
+        (!is_refused).then_some(update)
     }
 
     /// The update, or what follows from the manager's refusal of it.
@@ -269,6 +288,7 @@ impl Entry {
             definitions,
             previous,
             facts: Vec::new(),
+            is_interim: false,
         }
     }
 }

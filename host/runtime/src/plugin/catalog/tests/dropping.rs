@@ -96,7 +96,8 @@ fn a60_nothing_changes_while_a_plugins_file_is_being_written() {
         .iter()
         .filter(|update| *update == "orders ready")
         .count();
-    assert_eq!(times, 2);
+    // The first, the news that the next is being found out, and the next.
+    assert_eq!(times, 3);
 }
 
 #[test]

@@ -43,6 +43,35 @@ fn the_last_three_good_versions_are_kept() {
     assert!(host.catalog.components().len() == 3);
 }
 
+/// The names of the facts that were told of the plugin last.
+fn facts(host: &Host) -> Vec<&str> {
+    let told = &host.told[&name("orders")];
+    told.facts.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+#[test]
+fn that_the_next_version_is_found_out_is_told_and_what_serves_stays() {
+    let mut host = with_versions(&["one"]);
+    host.files(&[("orders.wasm", "two")]);
+    host.check("orders", "ready one");
+    assert_eq!(facts(&host), [NEXT_VERSION]);
+    host.work(&[]);
+    host.check("orders", "ready two");
+    assert!(facts(&host).is_empty());
+    let actions = host.catalog.rollback(&name("orders"), 7);
+    host.perform(actions);
+    host.turn();
+    assert_eq!(facts(&host), [NEXT_VERSION]);
+    host.work(&[]);
+    host.check("orders", "ready one");
+    assert_eq!(facts(&host), [PINNED]);
+    // A bad drop ends the rollback: the fact does not outlive it.
+    host.files(&[("orders.wasm", "bad")]);
+    host.work(&["bad"]);
+    host.check("orders", "quarantined one");
+    assert!(facts(&host).is_empty());
+}
+
 #[test]
 fn a_rollback_holds_until_the_file_changes() {
     let mut host = with_versions(&["one", "two", "three"]);
