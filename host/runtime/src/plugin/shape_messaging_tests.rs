@@ -152,7 +152,12 @@ fn a61_what_other_hosts_offer_and_this_one_does_not_is_named() {
     ] {
         let names = format!("imports {name},");
         let parts = [&[names.as_str()], parts].concat();
-        check(&import(name), &parts, "plugin-refused");
+        let also = "[plugin-refused]; also ";
+        check(
+            &import(name),
+            &[&parts[..], &[also]].concat(),
+            "wrong-world",
+        );
     }
 }
 

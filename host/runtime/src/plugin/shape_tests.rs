@@ -147,8 +147,9 @@ fn a_handler_that_is_a_program_too_is_a_handler_and_says_so() {
     let interfaces = reading::read(&bytes, "orders.wasm").expect("read");
     let judged = judge(&interfaces, Style::Auto, "orders.wasm").expect("a handler");
     assert_eq!(judged.style, Style::Message);
-    let other = "set style = \"command\" in the manifest for the other";
-    assert!(judged.why.contains(other), "{}", judged.why);
+    let warning = judged.warning.expect("a warning");
+    let other = "set style = \"command\" in its manifest for another";
+    assert!(warning.contains(other), "{warning}");
     assert_eq!(style_of(&bytes, Style::Command), Ok(Style::Command));
 }
 

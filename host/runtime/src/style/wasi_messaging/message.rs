@@ -74,13 +74,17 @@ impl Message {
     }
 
     pub(super) fn metadata(&self) -> Metadata {
-        let theirs = || {
-            self.received
-                .as_deref()
-                .map(metadata::of)
-                .unwrap_or_default()
-        };
+        let received = self.received.as_deref();
+        let theirs = || received.map(metadata::of).unwrap_or_default();
         self.metadata.clone().unwrap_or_else(theirs)
+    }
+
+    /// Metadata to be changed where it is: a copy for each change would cost the host more than
+    /// the component.
+    fn own_metadata(&mut self) -> &mut Metadata {
+        let received = self.received.as_deref();
+        let theirs = || received.map(metadata::of).unwrap_or_default();
+        self.metadata.get_or_insert_with(theirs)
     }
 
     /// The body for the component, at most as much as its memory could take.
@@ -205,10 +209,9 @@ fn link_metadata(types: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> 
         "[method]message.add-metadata",
         |store: Context<'_>, (message, key, value): (Resource<Message>, String, String)| {
             change(store, &message, |message| {
-                let mut pairs = message.metadata();
+                let pairs = message.own_metadata();
                 pairs.retain(|(known, _)| *known != key);
                 pairs.push((key, value));
-                message.metadata = Some(pairs);
             })
         },
     )?;
@@ -216,9 +219,8 @@ fn link_metadata(types: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> 
         "[method]message.remove-metadata",
         |store: Context<'_>, (message, key): With<String>| {
             change(store, &message, |message| {
-                let mut pairs = message.metadata();
+                let pairs = message.own_metadata();
                 pairs.retain(|(known, _)| *known != key);
-                message.metadata = Some(pairs);
             })
         },
     )

@@ -156,8 +156,11 @@ async fn request(
     Client::check(guest, &client)?.map_err(Refused)?;
     let queue = queue_name(&topic).map_err(Refused)?;
     let message = guest.table.get(&message)?;
+    let mut options = self::options(message, &queue)?;
+    // Its answer is found by its own id, not by that of a received message that is passed on.
+    options.correlation_id = None;
     let request = PutRequest {
-        options: self::options(message, &queue)?,
+        options,
         body: message.body(guest)?,
         queue,
     };
