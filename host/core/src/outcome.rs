@@ -154,3 +154,25 @@ pub enum CallEnd {
     /// The host could not run it. Never charges a message.
     HostFailed(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_outcome_has_its_section_in_the_authors_page() {
+        let page = include_str!("../../../wit/why-was-my-handler-stopped.md");
+        let sections: Vec<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`'))
+            .collect();
+        let all = Outcome::ALL.map(Outcome::as_str);
+        assert_eq!(sections, all);
+        for word in all {
+            assert!(
+                page.contains(&format!("[`{word}`](#{word})")),
+                "{word} is not in the table"
+            );
+        }
+    }
+}

@@ -14,6 +14,14 @@ use sha2::{Digest as _, Sha256};
 use crate::host::Host;
 use crate::work::outcome_of;
 
+/// A quarter of the default limits: the most that a usual message may take in any language, so
+/// that nobody has to set limits before the first one.
+const MOST_FUEL: u64 = 10_000_000_000 / 4;
+const MOST_MEMORY: u64 = (64 << 20) / 4;
+
+/// The longest body that is a usual one, in bytes.
+const USUAL: usize = 64 << 10;
+
 /// A golden case.
 pub struct Case {
     folder: PathBuf,
@@ -70,6 +78,9 @@ impl Case {
                 expected["outcome"],
                 "{name}: {record}"
             );
+            if self.body(message).len() <= USUAL {
+                within_a_quarter(&record);
+            }
             if let Some(reason) = expected["reason"].as_str() {
                 let noted = &record["messages"][0]["detail"];
                 assert_eq!(*noted, reason, "{name}: {record}");
@@ -135,6 +146,18 @@ impl Case {
         let file = holder["file"].as_str().expect("a body");
         fs::read(self.folder.join(file)).expect("the body's file")
     }
+}
+
+/// Demands that a task of one message left most of the default limits unused. Both figures are
+/// exact.
+fn within_a_quarter(record: &Value) {
+    let cost = |name: &str| record["cost"][name].as_u64().expect("a cost");
+    let (fuel, memory) = (cost("fuel"), cost("peak-memory"));
+    assert!((1..MOST_FUEL).contains(&fuel), "{fuel} fuel: {record}");
+    assert!(
+        (1..MOST_MEMORY).contains(&memory),
+        "{memory} bytes: {record}"
+    );
 }
 
 /// The queues of some puts, each once.

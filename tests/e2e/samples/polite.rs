@@ -218,3 +218,43 @@ pub(super) fn drain() {
         said(&records[0])
     );
 }
+
+pub(super) fn call_costs() {
+    let (_home, host) = host_with("call-costs", &["call-costs.out"]);
+    let body = vec![b'x'; 64 << 10];
+    let mut lists = Vec::new();
+    for _ in 0..2 {
+        let id = host.put("call-costs", &body);
+        let record = host.record_of("call-costs", &id);
+        assert_eq!(record["outcome"], "committed", "{record}");
+        lists.push(fuel_of_calls(record["cost"]["log-tail"].as_str().unwrap()));
+        host.post("/v1/queues/call-costs.out/clear", b"")
+            .expect(200);
+    }
+    assert_eq!(lists[0].len(), 20, "{lists:#?}");
+    // Fuel is exact: what is written in the authors' page stays true from run to run.
+    assert_eq!(lists[0], lists[1]);
+    let page = include_str!("../../../wit/what-a-call-costs.md");
+    for (call, fuel) in &lists[0] {
+        let dearest = if call.contains("65536") {
+            200_000
+        } else {
+            5_000
+        };
+        assert!((1..dearest).contains(fuel), "{call} burns {fuel}");
+        assert!(
+            page.contains(&format!("| `{call}` |")),
+            "{call} is not in the page"
+        );
+    }
+}
+
+/// The calls that were measured, and the fuel of each.
+fn fuel_of_calls(log: &str) -> Vec<(String, u64)> {
+    let line = |line: &str| {
+        let (call, costs) = line.split_once(": ")?;
+        let fuel = costs.split_once(" fuel, ")?.0.parse().ok()?;
+        Some((call.to_owned(), fuel))
+    };
+    log.lines().filter_map(line).collect()
+}
