@@ -1,5 +1,5 @@
-//! What a handler without puts of its own made of its message, put on when it has succeeded. Used by
-//! the styles whose answer is a body.
+//! What a handler without puts of its own made of its message, put on when it has succeeded. Used
+//! by the styles whose answer is a body.
 
 use bytes::Bytes;
 use oncue_core::outcome::Failure;

@@ -1,5 +1,5 @@
-//! What a program is told of its message: environment variables and arguments. `wit/styles/command.md`
-//! lists them for authors.
+//! What a program is told of its message: environment variables and arguments. For authors
+//! `wit/styles/command.md` lists them.
 //!
 //! A variable that the process definition grants wins over one of ours, whatever its name: what
 //! an operator wrote must not be changed by a property that a putter chose. Nothing of the host's
