@@ -59,10 +59,6 @@ macro_rules! bytes {
 pub(crate) const SHARED: &[File] = &[
     text!(".gitignore", "shared/gitignore"),
     text!("cases/greets/input.json", "shared/cases/greets/input.json"),
-    text!(
-        "cases/greets/expected.json",
-        "shared/cases/greets/expected.json"
-    ),
     text!("cases/empty/input.json", "shared/cases/empty/input.json"),
     text!(
         "cases/empty/expected.json",
@@ -81,6 +77,12 @@ pub(crate) const SHARED: &[File] = &[
 /// The manifest of a handler that puts by itself.
 const MANIFEST: File = text!("{{name}}.toml", "shared/manifest.toml");
 
+/// What its golden case expects of it; a command's message has a correlation id by itself.
+const GREETED: File = text!(
+    "cases/greets/expected.json",
+    "shared/cases/greets/expected.json"
+);
+
 /// Every language, in the order in which they are listed.
 pub(crate) const TEMPLATES: &[Template] = &[
     Template {
@@ -90,6 +92,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: true,
         files: &[
             MANIFEST,
+            GREETED,
             text!("Cargo.toml", "rust/Cargo.toml"),
             text!("Cargo.lock", "rust/Cargo.lock"),
             text!("src/lib.rs", "rust/src/lib.rs"),
@@ -104,6 +107,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: true,
         files: &[
             MANIFEST,
+            GREETED,
             text!("package.json", "js/package.json"),
             text!("package-lock.json", "js/package-lock.json"),
             text!("handler.js", "js/handler.js"),
@@ -118,6 +122,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: true,
         files: &[
             MANIFEST,
+            GREETED,
             text!("package.json", "ts/package.json"),
             text!("package-lock.json", "ts/package-lock.json"),
             text!("tsconfig.json", "ts/tsconfig.json"),
@@ -134,6 +139,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: true,
         files: &[
             MANIFEST,
+            GREETED,
             text!("app.py", "python/app.py"),
             text!("build.sh", "python/build.sh"),
             text!("requirements.txt", "python/requirements.txt"),
@@ -148,6 +154,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: true,
         files: &[
             MANIFEST,
+            GREETED,
             text!("handler.c", "c/handler.c"),
             text!("bindings/README.md", "c/bindings/README.md"),
             text!("bindings/message_handler.h", "c/bindings/message_handler.h"),
@@ -168,6 +175,7 @@ pub(crate) const TEMPLATES: &[Template] = &[
         wit: false,
         files: &[
             text!("{{name}}.toml", "go/manifest.toml"),
+            text!("cases/greets/expected.json", "go/greeted.json"),
             text!("go.mod", "go/go.mod"),
             text!("main.go", "go/main.go"),
             text!("oncue-project.toml", "go/oncue-project.toml"),

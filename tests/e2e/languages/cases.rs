@@ -37,7 +37,12 @@ pub fn suite(sample: &str) -> PathBuf {
 
 /// The shared cases of a sample, by name. There are some.
 pub fn shared(sample: &str) -> Vec<Case> {
-    let mut cases: Vec<Case> = fs::read_dir(suite(sample))
+    within(&suite(sample))
+}
+
+/// The cases of a folder, by name. There are some.
+pub fn within(folder: &Path) -> Vec<Case> {
+    let mut cases: Vec<Case> = fs::read_dir(folder)
         .expect("the cases")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.is_dir())

@@ -68,6 +68,78 @@ fn check(language: &str, tools: &[&str], failures: &[Failure<'_>]) {
 }
 
 #[test]
+fn the_rust_failures_are_readable() {
+    let failures = [
+        Failure {
+            body: b"panic",
+            outcome: "trapped",
+            words: &[
+                "boom from Rust",
+                "src/lib.rs:",
+                "backtrace:",
+                "fails::panics",
+            ],
+        },
+        Failure {
+            body: b"\xff\xfe",
+            outcome: "trapped",
+            words: &["the body is text: Error::NotText", "backtrace:"],
+        },
+        Failure {
+            body: b"oom",
+            outcome: "over-memory",
+            words: &["may have 64 MiB", "raise memory", "memory allocation of"],
+        },
+    ];
+    check("rust", &["cargo"], &failures);
+}
+
+#[test]
+fn the_c_failures_are_readable() {
+    let failures = [
+        Failure {
+            body: b"panic",
+            outcome: "trapped",
+            words: &["boom from C", "backtrace:", "panics"],
+        },
+        Failure {
+            body: b"\xff\xfe",
+            outcome: "trapped",
+            words: &["the body is no text", "backtrace:"],
+        },
+        Failure {
+            body: b"oom",
+            outcome: "over-memory",
+            words: &["may have 64 MiB", "raise memory", "out of memory after"],
+        },
+    ];
+    check("c", &["clang-19"], &failures);
+}
+
+#[test]
+fn the_go_failures_are_readable() {
+    let failures = [
+        Failure {
+            body: b"panic",
+            outcome: "retry",
+            words: &["panic: boom from Go", "goroutine 1", "fails/main.go:"],
+        },
+        Failure {
+            body: b"\xff\xfe",
+            outcome: "retry",
+            words: &["the body is no text"],
+        },
+        Failure {
+            // Its memory has an end of its own, below the limit; it ends as a program does.
+            body: b"oom",
+            outcome: "retry",
+            words: &["out of memory", "goroutine", "main.hoards"],
+        },
+    ];
+    check("go", &["go"], &failures);
+}
+
+#[test]
 fn the_javascript_failures_are_readable() {
     let failures = [
         Failure {

@@ -307,7 +307,7 @@ fn gather(
     }
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if found.len() < MAX_CASES && entry.file_type()?.is_dir() {
+        if found.len() < MAX_CASES && entry.path().is_dir() {
             gather(top, &entry.path(), depth - 1, found)?;
         }
     }

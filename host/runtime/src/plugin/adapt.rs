@@ -24,6 +24,7 @@ use wit_component::ComponentEncoder;
 use wit_component::metadata::Bindgen;
 use wit_parser::WorldItem;
 
+use super::go_memory;
 use super::module::{Module, malformed, name_all};
 
 /// Whether the bytes begin as a core module's do.
@@ -58,6 +59,8 @@ fn encode(bytes: &[u8]) -> Result<Vec<u8>, String> {
     if !faults.is_empty() {
         return Err(faults.join("; also "));
     }
+    let spaced = go_memory::set_apart(bytes);
+    let bytes = spaced.as_deref().unwrap_or(bytes);
     let adapter = if module.has_start() { COMMAND } else { REACTOR };
     let encoder = ComponentEncoder::default().validate(true);
     let encoder = encoder

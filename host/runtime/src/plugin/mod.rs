@@ -26,6 +26,7 @@ mod componentize;
 pub(crate) mod contract;
 mod digest;
 mod directory;
+mod go_memory;
 mod inspect;
 mod keeper;
 mod kept;

@@ -10,10 +10,14 @@
 
 typedef message_handler_string_t text_t;
 
-static void panics(const char *why) {
+// Not inlined, so that the backtrace names it.
+__attribute__((noinline)) static void panics(const char *why) {
     fprintf(stderr, "%s\n", why);
     abort();
 }
+
+// Seen from elsewhere, so that the compiler cannot leave the memory out.
+char *volatile hoarded;
 
 static void hoards(void) {
     const size_t piece = 1 << 20;
@@ -24,6 +28,7 @@ static void hoards(void) {
             abort();
         }
         memset(more, 1, piece);
+        hoarded = more;
     }
 }
 

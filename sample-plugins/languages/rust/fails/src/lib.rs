@@ -23,6 +23,8 @@ impl Guest for Fails {
     }
 }
 
+// Not inlined, so that the backtrace names it.
+#[inline(never)]
 fn panics() {
     panic!("boom from Rust");
 }
