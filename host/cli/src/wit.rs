@@ -24,6 +24,7 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "handlers.wit",
     "languages.md",
     "queues.wit",
+    "testing.md",
     "types.wit",
     "worlds.wit",
     "deps/LICENSE",

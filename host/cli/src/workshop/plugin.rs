@@ -48,10 +48,9 @@ pub(super) fn load(
             table_elements: sandbox.limits().max_table_elements,
         },
     };
-    let mut compiling = |file: &str| screen.progress(|| format!("compiling \"{file}\" ..."));
+    let mut compiling = |file: &str| screen.say(&format!("compiling \"{file}\" ..."));
     let compiler = Compiler::Child(command);
     let loaded = oncue_runtime::plugin::load_single(&request, &sandbox, compiler, &mut compiling);
-    screen.end_progress();
     let loaded = loaded.map_err(|fault| match fault {
         SingleFault::Absent(text) => Failure::new(Exit::NotFound, text),
         SingleFault::Host(text) => Failure::new(Exit::Failed, text),
