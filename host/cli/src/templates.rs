@@ -231,4 +231,41 @@ mod tests {
             assert_eq!(paths.len(), all, "{}: a path twice", template.lang);
         }
     }
+
+    /// `group-sequence` as JavaScript names it.
+    fn camel(name: &str) -> String {
+        let mut words = name.split('-');
+        let mut text = words.next().unwrap_or_default().to_owned();
+        for word in words {
+            let (first, rest) = word.split_at(1);
+            text.push_str(&first.to_uppercase());
+            text.push_str(rest);
+        }
+        text
+    }
+
+    #[test]
+    fn the_declarations_for_typescript_name_everything_in_wit() {
+        let declared = include_str!("../templates/ts/oncue.d.ts");
+        let mut looked_at = 0;
+        for (path, text) in crate::wit::FILES {
+            let is_ours = ["queues.wit", "types.wit", "deps/keyvalue/store.wit"].contains(path);
+            for line in text.lines().map(str::trim).filter(|_| is_ours) {
+                let Some((name, rest)) = line.split_once(':') else {
+                    continue;
+                };
+                let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+                if name.is_empty() || !name.chars().all(is_name) || !rest.starts_with(' ') {
+                    continue;
+                }
+                // A field, perhaps left out, or a function.
+                let wanted = camel(name);
+                let forms = [": ", "?: ", "("].map(|end| format!("{wanted}{end}"));
+                let is_there = forms.iter().any(|form| declared.contains(form));
+                assert!(is_there, "{path}: {wanted}");
+                looked_at += 1;
+            }
+        }
+        assert!(looked_at > 50, "{looked_at} names");
+    }
 }

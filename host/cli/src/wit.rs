@@ -125,9 +125,9 @@ mod tests {
         let mut there = BTreeSet::new();
         files_under(&folder, Path::new(""), &mut there);
         let table: BTreeSet<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
-        // Pages for authors may lie there that nobody builds against.
-        let page = |path: &&String| !path.ends_with(".md");
-        let missing: Vec<&String> = there.difference(&table).filter(page).collect();
+        // Pages lie there that nobody builds against, and the interfaces of other hosts.
+        let ours = |path: &&String| !path.ends_with(".md") && !path.starts_with("borrowed/");
+        let missing: Vec<&String> = there.difference(&table).filter(ours).collect();
         assert!(missing.is_empty(), "not in the table: {missing:?}");
     }
 
