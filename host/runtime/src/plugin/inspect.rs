@@ -177,7 +177,7 @@ pub fn inspect(
         None
     });
     let plugin = loaded.zip(judgement.ok()).map(|(loaded, judgement)| {
-        let name = PluginName::new("inspected").expect("a name");
+        let name = name_of(path);
         SinglePlugin {
             version: seam::version(&name, &digest, judgement.style),
             component: path.to_path_buf(),
@@ -191,6 +191,14 @@ pub fn inspect(
         }
     });
     Ok(Inspected { inspection, plugin })
+}
+
+/// The plugin's name, or one that stands for it where the file's is none.
+fn name_of(path: &Path) -> PluginName {
+    let stem = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let name = PluginName::new(stem).ok();
+    name.filter(|name| !name.is_reserved())
+        .unwrap_or_else(|| PluginName::new("inspected").expect("a name"))
 }
 
 /// What a manifest defines without its grants, and with no queue but one of the plugin's name.
