@@ -8,8 +8,8 @@
 //! - `loader` makes a version from bytes: `adapt` makes a component of a core module, `reading` and
 //!   `shape` judge it, `compile` does the work in a child process, `cache` keeps the result, `seam`
 //!   loads and tries it in the sandbox.
-//! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one that is inside
-//!   of a component.
+//! - `kept` remembers good versions, `manifest` reads `NAME.toml`, `packed` finds one that is
+//!   inside of a component.
 //! - [`check`] does the same for `oncue plugin check`, `inspect` for one file, `single` for `oncue
 //!   run` and `oncue test`, all without a server; `componentize` and `packed` make files for it.
 //!
