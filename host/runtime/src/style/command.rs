@@ -4,10 +4,10 @@
 //! An end without failure (return, or exit with status 0) is a success. A failure (an error, or an
 //! exit with another status) is another attempt, with the end of standard error as the reason; a
 //! failure or a trap whose last line on standard error is `oncue-reject: REASON` rejects the
-//! message. A success stays a success whatever was written: text that came in with a message and
-//! is written to standard error must not lose it. The limits' own ends are theirs. A program gets no message
-//! but the one it is run for. Neighbours: [`environment`] is what it is told, [`pipes`] what it
-//! reads and writes, [`super::output`] puts what it wrote.
+//! message. A success stays a success whatever was written: text that came in with a message and is
+//! written to standard error must not lose it. The limits' own ends are theirs. A program gets no
+//! message but the one it is run for. Neighbours: [`environment`] is what it is told, [`pipes`]
+//! what it reads and writes, [`super::output`] puts what it wrote.
 
 use std::sync::Arc;
 

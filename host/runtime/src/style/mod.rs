@@ -2,9 +2,9 @@
 //!
 //! A style is found by what a component exports, never by its name. Its file says by which exports,
 //! what it brings to import, and how one message becomes one call. A new style is a new file, a
-//! line in [`STYLES`] and its word in `oncue_core::definition::Style`. Nothing here takes messages or
-//! settles them: that is the drain's. Neighbours: `plugin::shape` judges a file by the table before
-//! it is compiled, [`crate::loaded`] binds, `crate::task` calls.
+//! line in [`STYLES`] and its word in `oncue_core::definition::Style`. Nothing here takes messages
+//! or settles them: that is the drain's. Neighbours: `plugin::shape` judges a file by the table
+//! before it is compiled, [`crate::loaded`] binds, `crate::task` calls.
 
 use std::future::Future;
 use std::pin::Pin;
