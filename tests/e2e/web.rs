@@ -88,14 +88,14 @@ fn serve(stream: TcpStream, seen: &Seen) -> std::io::Result<()> {
         )
     };
     match path.as_str() {
-        "/slow" => return wait_for_end(&mut reader, seen),
+        "/slow" => wait_for_end(&mut reader, seen),
         "/drip" => {
             out.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nx")?;
-            return wait_for_end(&mut reader, seen);
+            wait_for_end(&mut reader, seen)
         }
         "/large" => {
             out.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1099511627776\r\n\r\nx")?;
-            return wait_for_end(&mut reader, seen);
+            wait_for_end(&mut reader, seen)
         }
         "/endless" => {
             out.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;

@@ -8,13 +8,17 @@ use tracing_subscriber::EnvFilter;
 use crate::config::Config;
 use crate::exit::Failure;
 
+/// What a guest could make warn as often as it likes: it is told itself what went wrong. The
+/// setting may say otherwise.
+const QUIET: &str = "wasmtime_wasi_http=error";
+
 /// Starts the log of this process; first of all it says which variables are misspelt.
 ///
 /// # Errors
 /// Usage, when the filter cannot be read.
 pub(crate) fn start(config: &Config) -> Result<(), Failure> {
     let written = config.text("log");
-    let filter = EnvFilter::try_new(written).map_err(|error| {
+    let filter = EnvFilter::try_new(format!("{QUIET},{written}")).map_err(|error| {
         let message = format!(
             "setting \"log\" is {written:?}, which is no filter ({error}); use a level such as \
              info, or TARGET=LEVEL between commas"

@@ -22,7 +22,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use oncue_manager::tasks::TaskSession;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
@@ -255,10 +255,10 @@ fn times(options: Option<RequestOptions>) -> RequestOptions {
 /// A place among the connections of the instance and of the host.
 async fn place(
     own: Arc<Semaphore>,
-) -> std::result::Result<[OwnedSemaphorePermit; 2], tokio::sync::AcquireError> {
+    all: Arc<Semaphore>,
+) -> std::result::Result<[OwnedSemaphorePermit; 2], AcquireError> {
     // The own one first: who waits for it holds none of the host's.
-    let own = own.acquire_owned().await?;
-    Ok([own, Arc::clone(&ALL_CONNECTIONS).acquire_owned().await?])
+    Ok([own.acquire_owned().await?, all.acquire_owned().await?])
 }
 
 async fn send(
@@ -268,7 +268,7 @@ async fn send(
 ) -> Result<(Response<WasiBody>, Driver)> {
     let connect = times.connect_timeout.unwrap_or(CONNECT_TIME);
     let first_byte = times.first_byte_timeout.unwrap_or(FIRST_BYTE_TIME);
-    let place = match timeout(connect, place(own)).await {
+    let place = match timeout(connect, place(own, Arc::clone(&ALL_CONNECTIONS))).await {
         Ok(Ok(place)) => place,
         Ok(Err(_)) | Err(_) => return Err(Error::ConnectionLimitReached),
     };
@@ -384,6 +384,30 @@ mod tests {
         assert_eq!(times(Some(asked(Some(Duration::MAX)))), most);
         let short = asked(Some(Duration::from_millis(5)));
         assert_eq!(times(Some(short)), short);
+    }
+
+    #[test]
+    fn a_place_is_one_of_the_task_and_one_of_the_host() {
+        let (own, all) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(2)));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut take = |own: &Arc<Semaphore>| {
+            let taking = std::pin::pin!(place(Arc::clone(own), Arc::clone(&all)));
+            match taking.poll(&mut context) {
+                Poll::Ready(place) => Some(place.expect("open")),
+                Poll::Pending => None,
+            }
+        };
+        let first = take(&own).expect("both are free");
+        assert!(take(&own).is_none(), "the task has no other");
+        let other = Arc::new(Semaphore::new(1));
+        let second = take(&other).expect("the host has another");
+        assert!(
+            take(&Arc::new(Semaphore::new(1))).is_none(),
+            "the host has no third"
+        );
+        drop(first);
+        assert!(take(&own).is_some(), "given back to both");
+        drop(second);
     }
 
     fn body(bytes: &'static [u8]) -> WasiBody {
