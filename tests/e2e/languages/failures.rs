@@ -1,15 +1,13 @@
 //! How handlers of other languages fail, and what their authors find of it in `oncue task show`:
 //! the language's own words, and where it happened as far as the language says.
 
+use super::cases::MOST_FUEL;
 use super::project::{build, has, large_plugin};
 use crate::host::{Home, Host, oncue};
 use crate::work::{outcome_of, task};
 
 /// Long enough to show what a language's text costs; half of it are characters of two bytes.
 const HUGE: usize = 1 << 20;
-
-/// A quarter of the default budget: the most that a first message of any template may take.
-const MOST_FUEL: u64 = 10_000_000_000 / 4;
 
 /// What one way to fail must leave.
 struct Failure<'a> {

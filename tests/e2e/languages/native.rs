@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::cases::{shared, suite, within};
+use super::cases::{MOST_MEMORY, MOST_MEMORY_OF_GO, shared, suite, within};
 use super::project::{build, has};
 use crate::host::{Home, oncue};
 use crate::work::sample;
@@ -12,7 +12,7 @@ use crate::work::sample;
 const CASES_OF_COMMANDS: usize = 12;
 
 /// Builds the sample of a language, and tries it both ways.
-fn check(language: &str, tools: &[&str]) {
+fn check(language: &str, tools: &[&str], most_memory: u64) {
     if !has(tools) {
         return;
     }
@@ -23,14 +23,14 @@ fn check(language: &str, tools: &[&str]) {
     let host = home.start();
     host.wait_for_plugin("route-orders", "ready");
     for case in within(&project.folder.join("cases")) {
-        case.play(&host);
+        case.play(&host, most_memory);
     }
     host.wait_for_capacity();
 }
 
 #[test]
 fn the_c_sample_routes_orders() {
-    check("c", &["clang-19"]);
+    check("c", &["clang-19"], MOST_MEMORY);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_go_sample_routes_orders_as_far_as_a_command_can() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample-plugins/languages/go");
     let cases = within(&folder.join("route-orders/cases"));
     assert!(cases.len() >= CASES_OF_COMMANDS, "{} cases", cases.len());
-    check("go", &["go"]);
+    check("go", &["go"], MOST_MEMORY_OF_GO);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn the_rust_sample_routes_orders() {
     let host = home.start();
     host.wait_for_plugin("route-orders", "ready");
     for case in shared("route-orders") {
-        case.play(&host);
+        case.play(&host, MOST_MEMORY);
     }
     host.wait_for_capacity();
     // And without a host.

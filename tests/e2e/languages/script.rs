@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cases::{shared, suite};
+use super::cases::{MOST_MEMORY, shared, suite};
 use super::project::{Project, build, has, large_plugin};
 use crate::host::{Home, Host};
 use crate::work::{outcome_of, sample, task};
@@ -13,7 +13,7 @@ const MEANWHILE: usize = 20;
 /// Plays every shared case of `route-orders` in a host, whose sample is ready, and with no host.
 fn routes_orders(host: &Host, project: &Project) {
     for case in shared("route-orders") {
-        case.play(host);
+        case.play(host, MOST_MEMORY);
     }
     host.wait_for_capacity();
     project.passes(&suite("route-orders"));

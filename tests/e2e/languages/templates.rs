@@ -4,18 +4,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
+use super::cases::{MOST_FUEL, MOST_MEMORY, MOST_MEMORY_OF_GO};
 use super::project::{build_from, has, large_plugin};
 use crate::host::Home;
 use crate::work::outcome_of;
-
-/// A quarter of the default limits: what a first message may take at most.
-const MOST_FUEL: u64 = 10_000_000_000 / 4;
-
-/// The same for memory.
-const MOST_MEMORY: u64 = (64 << 20) / 4;
-
-/// Go has memory set apart from the start that it never uses; half of the default covers it.
-const MOST_MEMORY_OF_GO: u64 = (64 << 20) / 2;
 
 /// Each language has a test below.
 const LANGUAGES: &[&str] = &["rust", "js", "ts", "python", "c", "go"];
