@@ -39,9 +39,12 @@ impl Kind {
     }
 }
 
+/// How a handler's project is built: it lies beside manifests in the author's folder and is none.
+const PROJECT: &str = "oncue-project.toml";
+
 /// Splits a file name into the plugin's name and the kind; `None` for what is no plugin's file.
 pub(crate) fn classify(name: &str) -> Option<(&str, Kind)> {
-    if name.starts_with('.') {
+    if name.starts_with('.') || name == PROJECT {
         return None;
     }
     let (stem, kind) = match name.rsplit_once('.')? {
@@ -188,6 +191,7 @@ mod tests {
         check("orders.wasm", Some(("orders", Kind::Component)));
         check("a.b.toml", Some(("a.b", Kind::Manifest)));
         for name in [
+            "oncue-project.toml",
             "README.md",
             "README",
             ".orders.wasm",
