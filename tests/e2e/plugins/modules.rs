@@ -159,6 +159,10 @@ fn a63_what_cannot_be_made_a_component_is_told_in_the_authors_words() {
     };
     check("none.wasm", 3, &["\"none.wasm\" is not there"]);
     check("text.wasm", 4, &[made, "is not WebAssembly"]);
+    let over = "hand.wat --world message-handler -O ./hand.wat";
+    check(over, 4, &["./hand.wat", "is what it is made of"]);
+    let kept = fs::read(folder.join("hand.wat")).expect("it reads");
+    assert_eq!(kept, HANDLER.as_bytes());
     check("core.wasm", 4, &[made, "_start", "--world message-handler"]);
     check(
         "hand.wat",

@@ -35,6 +35,7 @@ pub(super) fn componentize(context: &Context, args: &ComponentizeArgs) -> Result
         Some(out) => out.clone(),
         None => args.module.with_extension("component.wasm"),
     };
+    spare(&out, &args.module)?;
     write(&out, &made.bytes)?;
     let (shown, size) = (out.display().to_string(), made.bytes.len() as u64);
     if context.screen.is_json() {
@@ -72,6 +73,7 @@ pub(super) fn pack(context: &Context, args: &PackArgs) -> Result<(), Failure> {
     };
     let manifest = read(&manifest_path)?;
     let out = args.out.as_ref().unwrap_or(&args.component);
+    spare(out, &manifest_path)?;
     let stem = out.file_stem().and_then(OsStr::to_str).unwrap_or_default();
     let file = file_name(&args.component);
     let packed = plugin::pack(&component, file, stem, &manifest, file_name(&manifest_path))
@@ -120,6 +122,20 @@ fn read(path: &PathBuf) -> Result<Vec<u8>, Failure> {
             ),
         }
     })
+}
+
+/// Refuses to write over what something is made of: it may be the only copy.
+fn spare(out: &Path, source: &Path) -> Result<(), Failure> {
+    let same = fs::canonicalize(out)
+        .is_ok_and(|out| fs::canonicalize(source).is_ok_and(|source| source == out));
+    if !same {
+        return Ok(());
+    }
+    let message = format!(
+        "\"{}\" is what it is made of; name another file with --out",
+        out.display()
+    );
+    Err(Failure::new(Exit::Refused, message))
 }
 
 /// Writes the file whole or not at all, over a file but over nothing else.

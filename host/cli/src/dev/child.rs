@@ -73,12 +73,16 @@ fn wait(child: &Mutex<Option<Child>>) -> Option<Ended> {
     loop {
         {
             let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-            let ended = match child.as_mut()?.try_wait() {
+            let running = child.as_mut()?;
+            let group = Pid::from_child(running);
+            let ended = match running.try_wait() {
                 Ok(None) => None,
                 Ok(Some(status)) => Some(Ok(status)),
                 Err(error) => Some(Err(error.to_string())),
             };
             if ended.is_some() {
+                // What it left in the background would pile up, build after build.
+                let _ = kill_process_group(group, Signal::KILL);
                 *child = None;
                 return ended;
             }
@@ -102,10 +106,9 @@ impl Drop for Running {
         while begun.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(LOOK);
         }
-        if matches!(child.try_wait(), Ok(None)) {
-            let _ = kill_process_group(group, Signal::KILL);
-            let _ = child.wait();
-        }
+        // Also what outlives the shell itself.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait();
     }
 }
 
@@ -139,6 +142,25 @@ mod tests {
         let ended = heard.recv_timeout(PATIENCE).expect("an end");
         assert_eq!(ended.expect("a status").code(), Some(3));
         assert!(folder.path().join("made").exists());
+    }
+
+    #[test]
+    fn what_a_command_left_in_the_background_ends_when_it_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (say, heard) = mpsc::sync_channel(1);
+        let line = "sleep 1000 >/dev/null 2>&1 & echo $! > pid";
+        let running = Running::shell(line, folder.path(), move |ended, _| {
+            let _ = say.send(ended);
+        });
+        let _running = running.expect("it runs");
+        let ended = heard.recv_timeout(PATIENCE).expect("an end");
+        assert!(ended.expect("a status").success());
+        let pid = std::fs::read_to_string(folder.path().join("pid")).expect("the number");
+        let begun = Instant::now();
+        while runs(pid.trim()) && begun.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+        assert!(!runs(pid.trim()));
     }
 
     /// Whether a process runs; one that has ended and waits to be read by its parent does not.

@@ -81,6 +81,7 @@ impl Compiled {
 impl Cache {
     /// Opens the folder, which need not exist. `engine` is the compatibility hash in hexadecimal.
     pub(crate) fn open(folder: PathBuf, engine: &str, max_bytes: u64) -> Self {
+        let folder = whole(folder);
         sweep(&folder);
         Self {
             folder,
@@ -94,6 +95,7 @@ impl Cache {
     /// Opens a folder in which other processes of the same user may be at work too: only what has
     /// been left half-written for long is removed.
     pub(crate) fn open_shared(folder: PathBuf, engine: &str, max_bytes: u64) -> Self {
+        let folder = whole(folder);
         sweep_old(&folder, COMPILE_TIMEOUT * 2);
         Self {
             folder,
@@ -305,6 +307,12 @@ fn verify(path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// A path from the root. A file that is made under a relative one has a whole path, and would be
+/// taken for one outside of the cache.
+fn whole(folder: PathBuf) -> PathBuf {
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -318,6 +326,20 @@ mod tests {
         let mut output = cache.output().expect("a place to write to");
         output.write_all(bytes).expect("written");
         cache.store(Form::Compiled, component, output)
+    }
+
+    #[test]
+    fn a_folder_that_is_named_from_here_keeps_what_it_is_given() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = std::env::current_dir().expect("a folder");
+        let up: PathBuf = here.components().skip(1).map(|_| "..").collect();
+        let below = folder.path().strip_prefix("/").expect("a whole path");
+        let relative = up.join(".").join(below).join("cache");
+        assert!(relative.is_relative());
+        let cache = Cache::open(relative, ENGINE, 1 << 20);
+        let component = Digest::of(b"component");
+        drop(compile(&cache, &component, b"native code"));
+        assert!(cache.look_up(Form::Compiled, &component).is_some());
     }
 
     /// Fills a cache with one file, lets `damage` at it, and demands a miss and then a cure.
