@@ -103,6 +103,15 @@ fn a61_faults_of_a_packed_manifest_are_named_at_its_lines() {
         3,
         &["none.toml"],
     );
+    fs::write(folder.join("good.toml"), "[process]\n").expect("written");
+    check(
+        folder,
+        "plugin pack p.wasm --manifest good.toml -O good.toml",
+        4,
+        &["good.toml", "is what it is made of"],
+    );
+    let kept = fs::read(folder.join("good.toml")).expect("it reads");
+    assert_eq!(kept, b"[process]\n");
     // Nothing was written: it is as it was.
     assert_eq!(
         fs::read(folder.join("p.wasm")).expect("it reads"),
