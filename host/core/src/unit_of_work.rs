@@ -4,6 +4,9 @@
 //! it: a store, atomically, in the order of submission. This file decides nothing; see
 //! [`crate::backout`] for what becomes of a message after a failure.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +46,38 @@ pub struct Unit {
     /// What an idempotency key held by an earlier commit means: for an application the first put's
     /// id is the answer; for a handler, which was already told another id, it is a conflict.
     pub key_taken_is_conflict: bool,
+    /// The units that it follows, if it was made before they were known to be durable: it is
+    /// applied only if all of them were.
+    pub chain: Option<Chain>,
+}
+
+impl Unit {
+    /// True when an earlier unit of its chain was refused: this one must be, too.
+    #[must_use]
+    pub fn is_undone(&self) -> bool {
+        self.chain.as_ref().is_some_and(Chain::is_cut)
+    }
+}
+
+/// Units of work that follow each other: submitted in order, before the earlier ones are known to
+/// be durable. A store applies them in that order, and once it has refused one it refuses every
+/// later one. Each unit carries the chain, so a store needs no table of them.
+///
+/// Two chains are never compared: clones are the same chain, [`Chain::default`] is a new one.
+#[derive(Clone, Debug, Default)]
+pub struct Chain(Arc<AtomicBool>);
+
+impl Chain {
+    /// True once a unit of it was refused.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// A unit of it was refused, or its answer is not known. There is no way back.
+    pub fn cut(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// What becomes of one taken message.

@@ -34,6 +34,7 @@ struct Orders {
     stalled: Option<VecDeque<(Unit, CommitAnswer)>>,
     reads: Option<StoreError>,
     full: bool,
+    pipelines: bool,
 }
 
 enum Fate {
@@ -61,6 +62,11 @@ impl Faulty {
         self.orders.lock().fates.push_back(Fate::AnswerLost);
     }
 
+    /// From now on it says that it pays to submit units ahead ([`Store::pipelines`]), or does not.
+    pub fn set_pipelines(&self, pipelines: bool) {
+        self.orders.lock().pipelines = pipelines;
+    }
+
     /// From now on commits wait: they are neither applied nor answered.
     pub fn stall(&self) {
         self.orders.lock().stalled.get_or_insert_default();
@@ -83,8 +89,7 @@ impl Faulty {
         let Some((unit, answer)) = first else {
             return false;
         };
-        // Whoever gave the commit up does not want the answer; the commit stands all the same.
-        let _ = answer.send(self.apply(unit).wait());
+        answer.send(self.apply(unit).wait());
         true
     }
 
@@ -116,18 +121,26 @@ impl Faulty {
     }
 
     fn apply(&self, unit: Unit) -> Commit {
+        // One that is undone with its chain has no fate of its own.
+        if unit.is_undone() {
+            return Commit::done(Err(CommitError::Undone));
+        }
         let (fate, full) = {
             let mut orders = self.orders.lock();
             (orders.fates.pop_front(), orders.full)
         };
         match fate {
-            Some(Fate::Refused(error)) => Commit::done(Err(error)),
+            Some(Fate::Refused(error)) => Commit::refused(&unit, error),
             Some(Fate::AnswerLost) => {
+                let chain = unit.chain.clone();
                 let applied = self.behind.commit(unit).wait();
+                if let Some(chain) = chain {
+                    chain.cut();
+                }
                 let lost = CommitError::Unknown("the sync failed".to_owned());
                 Commit::done(applied.and(Err(lost)))
             }
-            None if full && !unit.puts.is_empty() => Commit::done(Err(CommitError::Full)),
+            None if full && !unit.puts.is_empty() => Commit::refused(&unit, CommitError::Full),
             None => self.behind.commit(unit),
         }
     }
@@ -165,11 +178,15 @@ impl Store for Faulty {
 
     fn commit(&self, unit: Unit) -> Commit {
         if let Some(stalled) = &mut self.orders.lock().stalled {
-            let (answer, commit) = Commit::pending();
+            let (answer, commit) = Commit::pending(&unit);
             stalled.push_back((unit, answer));
             return commit;
         }
         self.apply(unit)
+    }
+
+    fn pipelines(&self) -> bool {
+        self.orders.lock().pipelines
     }
 
     fn claim_due(

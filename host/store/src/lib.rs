@@ -27,7 +27,9 @@ use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::Counts;
 use oncue_core::time::Timestamp;
-use oncue_core::unit_of_work::{LeaseToken, OwnerId, Receipt, RecordKind, Revision, Unit, Wait};
+use oncue_core::unit_of_work::{
+    Chain, LeaseToken, OwnerId, Receipt, RecordKind, Revision, Unit, Wait,
+};
 
 /// A durable (or volatile) home of messages, state, definitions and task records.
 ///
@@ -59,8 +61,14 @@ pub trait Store: Send + Sync + 'static {
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]);
 
     /// Applies a unit, all or nothing, durably. The messages of a refused unit stay with their
-    /// owner.
+    /// owner. Once a unit of a chain was refused, so is every later one of that chain.
     fn commit(&self, unit: Unit) -> Commit;
+
+    /// True when it pays to submit the next unit of a chain before this one is answered: commits
+    /// are answered later than they are submitted, and in order.
+    fn pipelines(&self) -> bool {
+        false
+    }
 
     /// Finds up to `max` messages whose time has come at `now`, and takes them for `owner`: delays,
     /// retries and deferrals that are over, leases that ended, messages that expired (whatever
@@ -398,6 +406,12 @@ pub enum CommitError {
     /// The queue cannot be deleted.
     #[error("queue \"{0}\" is not empty; clear it first [queue-not-empty]")]
     QueueNotEmpty(QueueName),
+    /// An earlier unit of its chain was refused.
+    #[error(
+        "an earlier unit of work of the same task was refused, and this one is undone with it; \
+         run again [state-conflict]"
+    )]
+    Undone,
     /// The disk is full. Nothing was written.
     #[error("the store is full; free disk space [store-full]")]
     Full,
@@ -420,8 +434,33 @@ enum CommitState {
     Waiting(tokio::sync::oneshot::Receiver<Result<Receipt, CommitError>>),
 }
 
-/// The other end of a [`Commit`].
-pub type CommitAnswer = tokio::sync::oneshot::Sender<Result<Receipt, CommitError>>;
+/// The other end of a [`Commit`]. Whatever is not answered well cuts the unit's chain, before the
+/// answer can be seen.
+#[derive(Debug)]
+pub struct CommitAnswer {
+    sender: Option<tokio::sync::oneshot::Sender<Result<Receipt, CommitError>>>,
+    chain: Option<Chain>,
+}
+
+impl CommitAnswer {
+    /// Answers. Whoever gave the commit up does not want the answer; that is its choice.
+    pub fn send(mut self, result: Result<Receipt, CommitError>) {
+        if let (Err(_), Some(chain)) = (&result, &self.chain) {
+            chain.cut();
+        }
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.send(result);
+        }
+    }
+}
+
+impl Drop for CommitAnswer {
+    fn drop(&mut self) {
+        if let (Some(_), Some(chain)) = (&self.sender, &self.chain) {
+            chain.cut();
+        }
+    }
+}
 
 impl Commit {
     /// A commit that is already answered.
@@ -429,11 +468,35 @@ impl Commit {
         Self(CommitState::Done(Some(result)))
     }
 
-    /// A commit and the end by which it is answered. Dropping that end answers
+    /// A commit of a unit that is refused at once, which cuts its chain.
+    pub fn refused(unit: &Unit, error: CommitError) -> Self {
+        if let Some(chain) = &unit.chain {
+            chain.cut();
+        }
+        Self::done(Err(error))
+    }
+
+    /// A commit of `unit` and the end by which it is answered. Dropping that end answers
     /// [`CommitError::Unknown`].
-    pub fn pending() -> (CommitAnswer, Self) {
+    pub fn pending(unit: &Unit) -> (CommitAnswer, Self) {
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        (sender, Self(CommitState::Waiting(receiver)))
+        let answer = CommitAnswer {
+            sender: Some(sender),
+            chain: unit.chain.clone(),
+        };
+        (answer, Self(CommitState::Waiting(receiver)))
+    }
+
+    /// The answer, if it is there; afterwards the commit has been answered.
+    pub fn try_answer(&mut self) -> Option<Result<Receipt, CommitError>> {
+        match &mut self.0 {
+            CommitState::Done(result) => Some(result.take().unwrap_or_else(|| Err(lost()))),
+            CommitState::Waiting(receiver) => match receiver.try_recv() {
+                Ok(answer) => Some(answer),
+                Err(tokio::sync::oneshot::error::TryRecvError::Empty) => None,
+                Err(tokio::sync::oneshot::error::TryRecvError::Closed) => Some(Err(lost())),
+            },
+        }
     }
 
     /// Blocks the thread until the commit is answered. Not for use inside an async runtime.

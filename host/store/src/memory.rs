@@ -155,7 +155,7 @@ impl Store for MemoryStore {
     fn commit(&self, unit: Unit) -> Commit {
         let mut inner = self.inner.lock();
         if inner.closed {
-            return Commit::done(Err(CommitError::Stopped("it was closed".to_owned())));
+            return Commit::refused(&unit, CommitError::Stopped("it was closed".to_owned()));
         }
         Commit::done(
             inner
@@ -344,6 +344,7 @@ impl From<Refused> for CommitError {
             Refused::KeyReused { queue, key } => Self::KeyReused { queue, key },
             Refused::QueueFull { queue, depth, max } => Self::QueueFull { queue, depth, max },
             Refused::Full => Self::Full,
+            Refused::Undone => Self::Undone,
         }
     }
 }

@@ -106,7 +106,7 @@ impl Store for LedgerStore {
         if number > 0 && self.order == Order::Redeliver(number) {
             self.struck.store(true, Ordering::SeqCst);
             let what = "the workshop's redelivery".to_owned();
-            return Commit::done(Err(CommitError::Conflict(what)));
+            return Commit::refused(&unit, CommitError::Conflict(what));
         }
         let mut noted = Committed {
             puts: unit.puts.clone(),

@@ -218,6 +218,7 @@ impl OpenUnit {
             records: Vec::new(),
             task: None,
             key_taken_is_conflict: true,
+            chain: None,
         };
         (unit, released)
     }

@@ -52,6 +52,9 @@ impl Batch {
         unit: &Unit,
         room: Room,
     ) -> Result<Checked, CommitError> {
+        if unit.is_undone() {
+            return Err(CommitError::Undone);
+        }
         let held = self.check_fence(index, unit)?;
         self.check_reads(engine, index, unit)?;
         self.check_queues(index, unit)?;

@@ -183,10 +183,8 @@ impl Committer {
                     }
                     answers.push((answer, receipt));
                 }
-                Err(error) => {
-                    // Nobody listens to some answers; that is their choice.
-                    let _ = answer.send(Err(error));
-                }
+                // Cuts the unit's chain, so that later ones of it in this batch are refused too.
+                Err(error) => answer.send(Err(error)),
             }
         }
         let mut index = self.shared.index.lock();
@@ -199,7 +197,7 @@ impl Committer {
             drop(index);
             let error = stopped(error);
             for (answer, _) in answers {
-                let _ = answer.send(Err(error.clone()));
+                answer.send(Err(error.clone()));
             }
             return None;
         }
@@ -224,7 +222,7 @@ impl Committer {
             .commits
             .fetch_add(answers.len() as u64, Ordering::Relaxed);
         for (answer, receipt) in answers {
-            let _ = answer.send(Ok(receipt));
+            answer.send(Ok(receipt));
         }
     }
 
@@ -238,7 +236,7 @@ impl Committer {
                 self.shared.stop(StopReason::SyncFailed);
                 let why = format!("a sync failed ({error})");
                 for (answer, _) in in_doubt.answers {
-                    let _ = answer.send(Err(CommitError::Unknown(why.clone())));
+                    answer.send(Err(CommitError::Unknown(why.clone())));
                 }
             }
             WriteFault::Write(error) => {
@@ -250,7 +248,7 @@ impl Committer {
                 {
                     let why = format!("a write failed ({error})");
                     for (answer, _) in in_doubt.answers.drain(..) {
-                        let _ = answer.send(Err(CommitError::Unknown(why.clone())));
+                        answer.send(Err(CommitError::Unknown(why.clone())));
                     }
                 }
             }
@@ -283,7 +281,7 @@ impl Committer {
         }
         shared.index.lock().unmark(&batch);
         for (answer, _) in answers {
-            let _ = answer.send(Err(CommitError::Full));
+            answer.send(Err(CommitError::Full));
         }
         true
     }
@@ -291,6 +289,6 @@ impl Committer {
 
 fn refuse(units: Vec<Waiting>, error: &CommitError) {
     for waiting in units {
-        let _ = waiting.answer.send(Err(error.clone()));
+        waiting.answer.send(Err(error.clone()));
     }
 }

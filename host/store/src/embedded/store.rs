@@ -82,7 +82,7 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&self, unit: Unit) -> Commit {
-        let (answer, commit) = Commit::pending();
+        let (answer, commit) = Commit::pending(&unit);
         let bytes = weight(&unit);
         let mut inbox = self.shared.inbox.lock();
         while !inbox.closing
@@ -92,7 +92,7 @@ impl Store for EmbeddedStore {
             self.shared.room.wait(&mut inbox);
         }
         if inbox.closing {
-            return Commit::done(Err(CommitError::Stopped("it is closed".to_owned())));
+            return Commit::refused(&unit, CommitError::Stopped("it is closed".to_owned()));
         }
         inbox.bytes += bytes;
         inbox.units.push_back(Waiting {
@@ -103,6 +103,10 @@ impl Store for EmbeddedStore {
         drop(inbox);
         self.shared.arrived.notify_one();
         commit
+    }
+
+    fn pipelines(&self) -> bool {
+        true
     }
 
     fn claim_due(

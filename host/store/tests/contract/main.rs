@@ -18,6 +18,7 @@ mod rig;
 mod agreement;
 mod bodies;
 mod browsing;
+mod chains;
 mod due;
 mod groups;
 mod keys;
@@ -103,6 +104,13 @@ macro_rules! contract {
                 one_take_and_one_claim_tell_once,
                 after_a_commit_is_answered_the_sink_knows,
                 a_closed_store_refuses_units;
+            chains:
+                units_of_a_chain_are_applied_in_order,
+                after_a_refused_unit_every_later_one_of_its_chain_is_undone,
+                what_is_undone_stays_with_its_owner_and_can_be_run_again,
+                a_chain_that_was_cut_stays_cut,
+                any_refusal_undoes_puts_and_state_of_all_later_ones,
+                a_closed_store_cuts_a_chain;
             keys:
                 a_repeat_answers_the_first_and_stores_nothing,
                 a_repeat_is_known_after_the_first_is_gone,

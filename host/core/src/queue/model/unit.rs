@@ -41,6 +41,8 @@ pub enum Refused {
     },
     /// The bodies would take more memory than there may be.
     Full,
+    /// An earlier unit of its chain was refused.
+    Undone,
 }
 
 impl Model {
@@ -49,6 +51,18 @@ impl Model {
     /// # Errors
     /// [`Refused`], with the first fault.
     pub fn commit(&mut self, unit: Unit) -> Result<Receipt, Refused> {
+        if unit.is_undone() {
+            return Err(Refused::Undone);
+        }
+        let chain = unit.chain.clone();
+        let applied = self.apply(unit);
+        if let (Err(_), Some(chain)) = (&applied, chain) {
+            chain.cut();
+        }
+        applied
+    }
+
+    fn apply(&mut self, unit: Unit) -> Result<Receipt, Refused> {
         self.check_fence(&unit)?;
         self.check_reads(&unit)?;
         self.check_queues(&unit)?;
