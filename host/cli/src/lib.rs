@@ -38,6 +38,7 @@ mod templates;
 mod wit;
 mod workshop;
 
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,8 +71,16 @@ pub struct Samples {
 /// refused.
 #[must_use]
 pub fn run(samples: Option<Samples>) -> ExitCode {
+    run_line(std::env::args_os().collect(), samples)
+}
+
+/// Runs a command line, its first argument being the name of the program. For programs that hold
+/// the whole host in themselves, as the benchmarks do.
+#[must_use]
+pub fn run_line(line: Vec<OsString>, samples: Option<Samples>) -> ExitCode {
     // The host runs itself as its compiler. Not a command: nobody else can use it.
-    let arguments: Vec<String> = std::env::args_os()
+    let arguments: Vec<String> = line
+        .iter()
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
@@ -81,7 +90,7 @@ pub fn run(samples: Option<Samples>) -> ExitCode {
     {
         return compile_child(rest).into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,
         Err(answer) => return parsed_to_end(&answer),
     };

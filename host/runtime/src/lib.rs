@@ -7,6 +7,7 @@
 //! `style` for how it is called, at [`engine`] for the
 //! settings, at `interfaces` for what a guest may call.
 
+pub mod bare;
 pub mod engine;
 pub mod error;
 pub mod host;

@@ -153,6 +153,10 @@ impl Loaded {
         self.pre.engine()
     }
 
+    pub(crate) fn component(&self) -> &Component {
+        self.pre.component()
+    }
+
     /// A new instance.
     pub(crate) async fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Instance> {
         self.pre.instantiate_async(&mut *store).await

@@ -88,7 +88,7 @@ async fn turn(store: &mut Store<Guest>, module: &Module) -> wasmtime::Result<Dur
 }
 
 /// Polls until it is done. The loop inside is bounded, and gives way only to come back.
-fn finish<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn finish<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

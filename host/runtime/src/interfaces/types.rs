@@ -125,7 +125,7 @@ impl HostMessage for Guest {
 }
 
 /// Everything about a message but its body, as the guest sees it.
-pub(super) fn metadata(message: &oncue_core::message::Message, attempts_left: u32) -> Metadata {
+pub(crate) fn metadata(message: &oncue_core::message::Message, attempts_left: u32) -> Metadata {
     let header = &message.header;
     Metadata {
         id: header.id.to_string(),

@@ -1,0 +1,20 @@
+//! The scenarios, one a file; [`SCENARIOS`] is their index.
+
+mod floor;
+mod smoke;
+mod trigger;
+
+use crate::run::Run;
+
+/// One scenario.
+pub(crate) struct Scenario {
+    /// Its name on the command line, and before the dot of its figures.
+    pub(crate) name: &'static str,
+    /// What it measures, in a line.
+    pub(crate) what: &'static str,
+    /// Measures.
+    pub(crate) run: fn(&mut Run) -> anyhow::Result<()>,
+}
+
+/// All of them, in the order of `all`.
+pub(crate) const SCENARIOS: &[Scenario] = &[smoke::SCENARIO, floor::SCENARIO, trigger::SCENARIO];
