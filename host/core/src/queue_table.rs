@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::definition::{QueueAttributes, QueueDefinition};
+use crate::definition::{Pool, QueueAttributes, QueueDefinition, QueuePatch};
 use crate::names::QueueName;
 use crate::process_table::ProcessTable;
-use crate::queue::Counts;
+use crate::queue::{Counts, SparseCounts};
 use crate::time::Timestamp;
 use crate::trigger::gate::{ControlRecord, Gate};
 use crate::trigger::hold::PausedBy;
@@ -28,7 +28,7 @@ pub struct QueueEntry {
     /// Its state of triggering.
     pub gate: Gate,
     /// What it holds.
-    pub counts: Counts,
+    pub counts: SparseCounts,
     /// Unselective gets of outside consumers that wait now.
     pub waiting_inputs: u32,
     /// When the last outside consumer closed it for input.
@@ -39,6 +39,8 @@ pub struct QueueEntry {
     pub oldest_counted: Option<Timestamp>,
     /// When the next waiting message falls due or lease ends; kept by the caller, else `None`.
     pub next_due: Option<Timestamp>,
+    /// The code of the reason at the last question, kept by the caller; `None` when it fired.
+    pub reason: Option<&'static str>,
 }
 
 impl QueueEntry {
@@ -69,12 +71,13 @@ impl QueueEntry {
             definition,
             attributes,
             gate,
-            counts: Counts::default(),
+            counts: SparseCounts::default(),
             waiting_inputs: 0,
             last_input_closed: None,
             paused: false,
             oldest_counted: None,
             next_due: None,
+            reason: None,
         }
     }
 
@@ -119,6 +122,13 @@ impl QueueEntry {
         if self.counts.depth() <= 0 {
             self.gate.lapse(self.attributes.rearm);
         }
+    }
+
+    /// True when no message, task or start is to be thought of: until something happens to the
+    /// queue, the rule cannot fire, whatever happens elsewhere.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.counts.is_zero() && self.gate.is_idle()
     }
 
     /// Messages that count.
@@ -166,45 +176,67 @@ impl QueueEntry {
     }
 }
 
-/// Every queue by name.
+/// Every queue by name. An idle one is to cost little: what equals another's is shared with it.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTable {
-    entries: BTreeMap<QueueName, QueueEntry>,
+    // Boxed: nodes of the tree are half empty when names come in order.
+    entries: BTreeMap<QueueName, Box<QueueEntry>>,
+    layers: Pool<QueuePatch>,
+    attributes: Pool<QueueAttributes>,
 }
 
 impl QueueTable {
     /// The entry of a name.
     #[must_use]
     pub fn get(&self, name: &QueueName) -> Option<&QueueEntry> {
-        self.entries.get(name)
+        self.entries.get(name).map(Box::as_ref)
     }
 
     /// The entry of a name, to change it.
     pub fn get_mut(&mut self, name: &QueueName) -> Option<&mut QueueEntry> {
-        self.entries.get_mut(name)
+        self.entries.get_mut(name).map(Box::as_mut)
     }
 
     /// Adds or replaces an entry under its own name, and answers with the one before.
-    pub fn insert(&mut self, entry: QueueEntry) -> Option<QueueEntry> {
-        self.entries.insert(entry.name.clone(), entry)
+    pub fn insert(&mut self, mut entry: QueueEntry) -> Option<QueueEntry> {
+        self.share(&mut entry);
+        let before = self.entries.insert(entry.name.clone(), Box::new(entry));
+        before.map(|before| *before)
+    }
+
+    /// Has an entry share what equals another's. Done by [`Self::insert`].
+    pub fn share(&mut self, entry: &mut QueueEntry) {
+        self.layers.share(&mut entry.definition.base);
+        self.layers.share(&mut entry.definition.overlay);
+        self.attributes.share(&mut entry.attributes);
+    }
+
+    /// Replaces the definition of a queue that is there.
+    pub fn define(&mut self, name: &QueueName, definition: QueueDefinition) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.define(definition);
+            self.layers.share(&mut entry.definition.base);
+            self.layers.share(&mut entry.definition.overlay);
+            self.attributes.share(&mut entry.attributes);
+        }
     }
 
     /// Removes an entry.
     pub fn remove(&mut self, name: &QueueName) -> Option<QueueEntry> {
-        self.entries.remove(name)
+        self.entries.remove(name).map(|entry| *entry)
     }
 
     /// Every entry, by name.
     pub fn iter(&self) -> impl Iterator<Item = &QueueEntry> {
-        self.entries.values()
+        self.entries.values().map(Box::as_ref)
     }
 
     /// Every entry, to change it.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut QueueEntry> {
-        self.entries.values_mut()
+        self.entries.values_mut().map(Box::as_mut)
     }
 
-    /// Every name: what a sweep shuffles.
+    /// Every name, in order.
     #[must_use]
     pub fn names(&self) -> Vec<QueueName> {
         self.entries.keys().cloned().collect()

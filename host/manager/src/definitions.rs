@@ -15,12 +15,19 @@ use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
 
-use crate::command::{Command, PauseTarget};
+use crate::command::{Answer, Command, PauseTarget};
 use crate::error::ApiError;
 use crate::main_loop::Manager;
 use crate::rows::{HOST_ROW, HostRow, ProcessRow, QueueRow, TASKS_PER_START, row};
 use crate::shared::QueueCell;
-use crate::status::HostEvent;
+use crate::status::{HostEvent, QueueView};
+
+/// A queue to be made, and who waits for it.
+pub(crate) struct Definition {
+    name: QueueName,
+    definition: QueueDefinition,
+    answer: Answer<Result<(QueueView, bool), ApiError>>,
+}
 
 /// Backout queues of backout queues that are followed to find a circle.
 const MAX_BACKOUT_CHAIN: usize = 1000;
@@ -28,10 +35,13 @@ const MAX_BACKOUT_CHAIN: usize = 1000;
 impl Manager {
     /// Does what is asked. An answer that nobody waits for any more is no error.
     pub(crate) fn command(&mut self, command: Command, now: Timestamp) {
+        if let Command::DefineQueue(name, patch, answer) = command {
+            self.define_queue(name, &patch, answer, now);
+            return;
+        }
+        // What follows may be about a queue that is to be made.
+        self.make_gathered(now);
         match command {
-            Command::DefineQueue(name, patch, answer) => {
-                let _ = answer.send(self.define_queue(name, &patch, now));
-            }
             Command::AlterQueue(name, patch, answer) => {
                 let _ = answer.send(self.alter_queue(&name, &patch, now));
             }
@@ -76,48 +86,95 @@ impl Manager {
         Ok(())
     }
 
+    /// A new queue is gathered with others that are asked for in the same turn: one durable write
+    /// makes them all, so that a host of many queues is set up in little time.
     fn define_queue(
         &mut self,
         name: QueueName,
         patch: &QueuePatch,
+        answer: Answer<Result<(QueueView, bool), ApiError>>,
         now: Timestamp,
-    ) -> Result<(crate::status::QueueView, bool), ApiError> {
-        if self.queues.get(&name).is_some() {
-            return self
-                .alter_queue(&name, patch, now)
-                .map(|view| (view, false));
-        }
-        if name.is_reserved() {
-            return Err(reserved(&name));
-        }
+    ) {
         let definition = QueueDefinition::from_operator(patch);
-        self.check_queue(&name, &definition)?;
-        self.make_queue(name.clone(), definition)?;
-        self.defined("queue", name.as_str(), now);
-        Ok((self.queue_view(&name, now)?, true))
+        // Two that are to be made may not depend on each other.
+        if definition.overlay.backout_queue.is_some()
+            || self.gathered.iter().any(|other| other.name == name)
+        {
+            self.make_gathered(now);
+        }
+        let known = self.queues.get(&name).is_some();
+        let refused = if known {
+            let altered = self.alter_queue(&name, patch, now);
+            Some(altered.map(|view| (view, false)))
+        } else if name.is_reserved() {
+            Some(Err(reserved(&name)))
+        } else {
+            self.check_queue(&name, &definition).err().map(Err)
+        };
+        match refused {
+            Some(result) => {
+                let _ = answer.send(result);
+            }
+            None => self.gathered.push(Definition {
+                name,
+                definition,
+                answer,
+            }),
+        }
     }
 
-    /// Makes a queue that is not there yet, durably.
-    pub(crate) fn make_queue(
+    /// Makes the queues that were gathered, durably, and answers for each.
+    pub(crate) fn make_gathered(&mut self, now: Timestamp) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let (new, answers): (Vec<_>, Vec<_>) = std::mem::take(&mut self.gathered)
+            .into_iter()
+            .map(|one| ((one.name.clone(), one.definition), (one.name, one.answer)))
+            .unzip();
+        let made = self.make_queues(new);
+        for (name, answer) in answers {
+            let result = made.clone().and_then(|()| {
+                self.defined("queue", name.as_str(), now);
+                Ok((self.queue_view(&name, now)?, true))
+            });
+            let _ = answer.send(result);
+        }
+    }
+
+    /// Makes queues that are not there yet, all or none, durably.
+    pub(crate) fn make_queues(
         &mut self,
-        name: QueueName,
-        definition: QueueDefinition,
+        new: Vec<(QueueName, QueueDefinition)>,
     ) -> Result<(), ApiError> {
-        let entry = QueueEntry::new(name.clone(), definition);
-        let attributes = (*entry.attributes).clone();
-        // The cell first: the store reports the queue's first change to it.
-        self.shared
-            .add_cell(QueueCell::new(name.clone(), attributes, 0));
-        let row_of = QueueRow {
-            definition: entry.definition.clone(),
-            paused: false,
-        };
-        if let Err(error) = self.write_rows(vec![row(RecordKind::Queue, name.as_str(), &row_of)]) {
-            self.shared.remove_cell(&name);
+        let mut rows = Vec::with_capacity(new.len());
+        let mut made = Vec::with_capacity(new.len());
+        for (name, definition) in new {
+            let row_of = QueueRow {
+                definition: definition.clone(),
+                paused: false,
+            };
+            rows.push(row(RecordKind::Queue, name.as_str(), &row_of));
+            let mut entry = QueueEntry::new(name.clone(), definition);
+            self.queues.share(&mut entry);
+            let cell = QueueCell::new(name, Arc::clone(&entry.attributes), 0);
+            // It is asked below, and nothing is on it.
+            cell.rest();
+            // The cell first: the store reports the queue's first change to it.
+            self.shared.add_cell(Arc::clone(&cell));
+            made.push((entry, cell));
+        }
+        if let Err(error) = self.write_rows(rows) {
+            for (entry, _) in &made {
+                self.shared.remove_cell(&entry.name);
+            }
             return Err(error);
         }
-        self.queues.insert(entry);
-        self.ready.push(&name);
+        for (entry, cell) in made {
+            self.sweep.add(cell);
+            self.ready.push(&entry.name);
+            self.queues.insert(entry);
+        }
         Ok(())
     }
 
@@ -157,9 +214,9 @@ impl Manager {
             paused: entry.paused,
         };
         self.write_rows(vec![row(RecordKind::Queue, name.as_str(), &row_of)])?;
+        let before = Arc::clone(&entry.attributes);
+        self.queues.define(name, definition);
         if let Some(entry) = self.queues.get_mut(name) {
-            let before = Arc::clone(&entry.attributes);
-            entry.define(definition);
             if let Some(cell) = self.shared.cell(name) {
                 cell.attributes.store(Arc::clone(&entry.attributes));
             }
@@ -408,7 +465,9 @@ impl Manager {
         for entry in self.queues.iter_mut() {
             if entry.attributes.process.as_ref() == Some(process) {
                 entry.gate.cure();
-                self.ready.push(&entry.name);
+                if !entry.is_idle() {
+                    self.ready.push(&entry.name);
+                }
             }
         }
     }

@@ -27,10 +27,12 @@ use oncue_core::unit_of_work::{OwnerId, TaskRow, Unit};
 use oncue_store::Commit;
 
 use crate::command::Answer;
+use crate::definitions::Definition;
 use crate::event::{Event, Nudge, Timer};
 use crate::reload::PluginUpdate;
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::status::HostEvent;
+use crate::sweep::Sweep;
 use crate::tasks::record::{TaskEnd, TaskRecord};
 use crate::tasks::{TaskHost, TaskSession};
 
@@ -55,13 +57,12 @@ pub(crate) struct Pending {
     pub(crate) held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
 }
 
-/// What the loop remembers of a queue beside its entry in the queue table, for people.
+/// What the loop remembers of a queue beside its entry in the queue table, for people. There is
+/// none for a queue of which nothing was ever heard.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Note {
     /// Steps of the last trigger that got past step 14.
     pub(crate) trace: Vec<u8>,
-    /// The code of the reason at the last question; `None` when it fired.
-    pub(crate) reason: Option<&'static str>,
     /// When the change came for which the rule is asked next.
     pub(crate) changed: Option<Timestamp>,
     /// When it is looked at again by itself.
@@ -89,8 +90,9 @@ pub struct Manager {
     pub(crate) timers: BinaryHeap<Reverse<Timer>>,
     pub(crate) pending: Vec<Pending>,
     pub(crate) next_task: TaskId,
-    pub(crate) next_sweep: Timestamp,
-    pub(crate) sweep_period: Millis,
+    pub(crate) sweep: Sweep,
+    /// Queues to be made together, in one durable write.
+    pub(crate) gathered: Vec<Definition>,
     pub(crate) random: fastrand::Rng,
     pub(crate) started: Timestamp,
     pub(crate) triggers: u64,
@@ -129,20 +131,18 @@ impl Manager {
                 event => self.handle(event, now),
             }
         }
+        self.make_gathered(now);
         // After the events: queues that wait for capacity which a task's end has freed stand in
         // line before a queue that has just been served.
         for queue in &changed {
             self.ready.push(queue);
         }
         self.ring_timers(now);
-        let sweeps = now >= self.next_sweep;
-        if sweeps {
-            self.sweep(now);
-        }
+        let swept = self.sweep(now);
         while let Some(queue) = self.ready.next() {
             self.ask(&queue, now);
         }
-        self.end_quanta(sweeps);
+        self.end_quanta(swept);
         if self.host.draining {
             self.end_requests();
         }
@@ -156,7 +156,7 @@ impl Manager {
     }
 
     fn next_turn(&self, now: Timestamp) -> Timestamp {
-        let mut next = now.after(MAX_SLEEP).min(self.next_sweep);
+        let mut next = now.after(MAX_SLEEP).min(self.sweep.next);
         if let Some(Reverse(timer)) = self.timers.peek() {
             next = next.min(timer.at);
         }
@@ -216,9 +216,9 @@ impl Manager {
         }
     }
 
-    /// Has every queue asked.
+    /// Has every queue asked for which the answer can be another one.
     pub(crate) fn ask_all(&mut self) {
-        for entry in self.queues.iter() {
+        for entry in self.queues.iter().filter(|entry| !entry.is_idle()) {
             self.ready.push(&entry.name);
         }
     }

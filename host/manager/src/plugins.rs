@@ -1,6 +1,8 @@
 //! What a plugin's change does to processes, queues and running tasks.
 
-use oncue_core::definition::{ProcessDefinition, QueueDefinition, QueuePatch, Raw};
+use std::sync::Arc;
+
+use oncue_core::definition::{Change, ProcessDefinition, QueueDefinition, QueuePatch, Raw};
 use oncue_core::names::{ProcessName, QueueName};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{RecordChange, RecordKind};
@@ -84,7 +86,9 @@ impl Manager {
         for entry in self.queues.iter_mut() {
             if entry.attributes.process.is_some() {
                 entry.gate.cure();
-                self.ready.push(&entry.name);
+                if !entry.is_idle() {
+                    self.ready.push(&entry.name);
+                }
             }
         }
     }
@@ -122,7 +126,7 @@ impl Manager {
             .map(|entry| entry.definition.overlay.clone())
             .unwrap_or_default();
         let definition = ProcessDefinition {
-            base: definitions.process.clone(),
+            base: Arc::new(definitions.process.clone()),
             overlay,
         };
         let faults = definition.check();
@@ -137,8 +141,9 @@ impl Manager {
             self.redefine_process(process, definition)
                 .map_err(refused)?;
         }
+        let mut new = Vec::new();
         for (queue, patch) in &definitions.queues {
-            let base = bound(patch, process);
+            let base = Arc::new(bound(patch, process));
             match self.queues.get(queue) {
                 Some(entry) => {
                     let overlay = entry.definition.overlay.clone();
@@ -146,11 +151,16 @@ impl Manager {
                     self.redefine_queue(queue, definition).map_err(refused)?;
                 }
                 None => {
-                    let definition = QueueDefinition::from_manifest(base);
-                    self.make_queue(queue.clone(), definition)
-                        .map_err(refused)?;
+                    let definition = QueueDefinition {
+                        base,
+                        ..QueueDefinition::default()
+                    };
+                    new.push((queue.clone(), definition));
                 }
             }
+        }
+        if !new.is_empty() {
+            self.make_queues(new).map_err(refused)?;
         }
         self.unbind_left_out(process, definitions).map_err(refused)
     }
@@ -165,8 +175,8 @@ impl Manager {
             .queues
             .iter()
             .filter(|entry| {
-                let from_manifest = QueueDefinition::from_manifest(entry.definition.base.clone());
-                from_manifest.resolve().process.as_ref() == Some(process)
+                let base = &entry.definition.base;
+                matches!(&base.process, Some(Change::Set(Some(bound))) if bound == process)
                     && !definitions
                         .queues
                         .iter()
@@ -199,7 +209,7 @@ impl Manager {
                 )));
             }
             let definition = QueueDefinition {
-                base: bound(patch, process),
+                base: Arc::new(bound(patch, process)),
                 overlay: self
                     .queues
                     .get(queue)

@@ -28,6 +28,7 @@ use crate::in_hand::InHand;
 use crate::main_loop::Manager;
 use crate::reload::PluginCommand;
 use crate::shared::{Phase, Shared};
+use crate::sweep::Sweep;
 use crate::tasks::TaskHost;
 use crate::tasks::probe::Probe;
 
@@ -102,7 +103,7 @@ impl Manager {
         clock: Arc<dyn Clock>,
         task_host: Arc<dyn TaskHost>,
     ) -> Result<(Self, Handle, mpsc::Receiver<PluginCommand>), ApiError> {
-        let recovered = store.recovered();
+        let recovered = store.take_recovered();
         let (in_hand, suspects) = match &config.in_hand {
             None => (InHand::none(), Vec::new()),
             Some(path) => InHand::open(path).map_err(|error| {
@@ -148,8 +149,8 @@ impl Manager {
             timers: std::collections::BinaryHeap::new(),
             pending: Vec::new(),
             next_task: TaskId(1),
-            next_sweep: now.after(config.sweep_period),
-            sweep_period: config.sweep_period.max(1),
+            sweep: Sweep::new(config.sweep_period, now),
+            gathered: Vec::new(),
             random: config
                 .seed
                 .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),

@@ -1,6 +1,7 @@
 //! The start: what stood in the store becomes the loop's state, and what was in hand at an unclean
 //! end becomes suspect.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use oncue_core::backout::{self, Case, Culprit, Decision, Trouble};
@@ -19,35 +20,47 @@ use crate::main_loop::Manager;
 use crate::rows::{HOST_ROW, HostRow, ProcessRow, QueueRow, TASKS_PER_START, row};
 use crate::shared::QueueCell;
 
+/// Different rows of queues that are remembered while the rest are read.
+const MAX_KNOWN_ROWS: usize = 1000;
+
 impl Manager {
     /// Takes over what stood in the store. The caller has not attached the sink yet.
     pub(crate) fn recover(&mut self, recovered: &Recovered) -> Result<(), ApiError> {
-        let mut counts: std::collections::HashMap<&QueueName, Counts> = recovered
+        let mut counts: HashMap<QueueName, Counts> = recovered
             .counts
             .iter()
-            .map(|(name, counts)| (name, *counts))
+            .map(|(name, counts)| (name.clone(), *counts))
             .collect();
-        let control = |name: &str| -> Option<ControlRecord> {
-            find(recovered, RecordKind::Control, name)
-                .and_then(|bytes| serde_json::from_slice(bytes).ok())
-        };
+        let control: HashMap<&str, &[u8]> = recovered
+            .records
+            .iter()
+            .filter(|(kind, _, _)| *kind == RecordKind::Control)
+            .map(|(_, name, bytes)| (name.as_str(), bytes.as_ref()))
+            .collect();
+        // Most rows are like one that was read before.
+        let mut rows: HashMap<&[u8], QueueRow> = HashMap::new();
         for (kind, name, bytes) in &recovered.records {
             match kind {
                 RecordKind::Queue => {
-                    let row: QueueRow = read(*kind, name, bytes)?;
-                    let name = valid(QueueName::new(name))?;
-                    let mut entry = match control(name.as_str()) {
-                        Some(record) => QueueEntry::restore(name.clone(), row.definition, record),
-                        None => QueueEntry::new(name.clone(), row.definition),
+                    let row = match rows.get(bytes.as_ref()) {
+                        Some(row) => row.clone(),
+                        None => {
+                            let row: QueueRow = read(*kind, name, bytes)?;
+                            if rows.len() < MAX_KNOWN_ROWS {
+                                rows.insert(bytes.as_ref(), row.clone());
+                            }
+                            row
+                        }
                     };
-                    entry.paused = row.paused;
-                    entry.counts = counts.remove(&name).unwrap_or_default();
-                    let attributes = (*entry.attributes).clone();
-                    let depth = entry.counts.depth();
-                    self.shared
-                        .add_cell(QueueCell::new(name.clone(), attributes, depth));
-                    self.ready.push(&name);
-                    self.queues.insert(entry);
+                    let control = control
+                        .get(name.as_str())
+                        .and_then(|bytes| serde_json::from_slice(bytes).ok());
+                    // The store's own name of the queue, where it has one: one text in memory.
+                    let (name, counts) = match counts.remove_entry(name.as_str()) {
+                        Some(known) => known,
+                        None => (valid(QueueName::new(name))?, Counts::default()),
+                    };
+                    self.recover_queue(name, row, control, counts);
                 }
                 RecordKind::Process => {
                     let row: ProcessRow = read(*kind, name, bytes)?;
@@ -62,11 +75,36 @@ impl Manager {
         Ok(())
     }
 
+    fn recover_queue(
+        &mut self,
+        name: QueueName,
+        row: QueueRow,
+        control: Option<ControlRecord>,
+        counts: Counts,
+    ) {
+        let mut entry = match control {
+            Some(record) => QueueEntry::restore(name.clone(), row.definition, record),
+            None => QueueEntry::new(name.clone(), row.definition),
+        };
+        self.queues.share(&mut entry);
+        entry.paused = row.paused;
+        entry.counts = counts.into();
+        let cell = QueueCell::new(name, Arc::clone(&entry.attributes), counts.depth());
+        if entry.is_idle() {
+            cell.rest();
+        } else {
+            self.ready.push(&entry.name);
+        }
+        self.shared.add_cell(Arc::clone(&cell));
+        self.sweep.add(cell);
+        self.queues.insert(entry);
+    }
+
     /// What must be there from the first start on, and the number of this start.
     pub(crate) fn prepare(&mut self, recovered: &Recovered) -> Result<(), ApiError> {
         for name in [QueueName::dead_letter(), QueueName::replies()] {
             if self.queues.get(&name).is_none() {
-                self.make_queue(name, own_definition())?;
+                self.make_queues(vec![(name, own_definition())])?;
             }
         }
         let mut host: HostRow = find(recovered, RecordKind::Host, HOST_ROW)

@@ -92,10 +92,10 @@ impl Manager {
 
     /// Tells running tasks whether a spent quantum ends them now; those that wait in a get are
     /// woken to look.
-    pub(crate) fn end_quanta(&self, sweeps: bool) {
+    pub(crate) fn end_quanta(&self, swept: bool) {
         let starved = self.ledger.anyone_waits() || !self.resuming.is_empty();
         let before = self.shared.starved.swap(starved, Ordering::Relaxed);
-        if starved && (sweeps || !before) {
+        if starved && (swept || !before) {
             for running in self.running.values() {
                 if let Some(session) = running.session.upgrade() {
                     session.look_again();

@@ -14,7 +14,7 @@ use oncue_core::code::Code;
 use oncue_core::definition::{QueueAttributes, nearest};
 use oncue_core::message::{MessageId, Sequence};
 use oncue_core::names::QueueName;
-use oncue_core::queue::Counts;
+use oncue_core::queue::{Counts, SparseCounts};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::OwnerId;
 use oncue_store::{ChangeSink, StopReason, Store};
@@ -87,17 +87,22 @@ pub struct QueueCell {
     /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
     marked: AtomicU64,
     depth: AtomicI64,
-    delta: Mutex<Counts>,
+    delta: Mutex<SparseCounts>,
     dirty: AtomicBool,
+    /// The queue was deleted. One that is defined again under its name has another cell.
+    gone: AtomicBool,
+    /// The loop has found it idle, and nothing has been heard of it since: a sweep passes over it.
+    /// Only the loop writes it.
+    quiet: AtomicBool,
 }
 
 impl QueueCell {
-    /// A cell for a queue that holds `counts`.
+    /// A cell for a queue that holds `depth` messages.
     #[must_use]
-    pub fn new(name: QueueName, attributes: QueueAttributes, depth: i64) -> Arc<Self> {
+    pub fn new(name: QueueName, attributes: Arc<QueueAttributes>, depth: i64) -> Arc<Self> {
         Arc::new(Self {
             name,
-            attributes: ArcSwap::from_pointee(attributes),
+            attributes: ArcSwap::new(attributes),
             waiting_inputs: AtomicU32::new(0),
             last_input_closed: AtomicU64::new(0),
             arrivals: Notify::new(),
@@ -105,8 +110,10 @@ impl QueueCell {
             conflicts: AtomicU32::new(0),
             marked: AtomicU64::new(0),
             depth: AtomicI64::new(depth),
-            delta: Mutex::new(Counts::default()),
+            delta: Mutex::new(SparseCounts::default()),
             dirty: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
         })
     }
 
@@ -120,7 +127,26 @@ impl QueueCell {
     /// meanwhile puts the queue on the ring again.
     pub fn take_delta(&self) -> Counts {
         self.dirty.store(false, Ordering::SeqCst);
-        std::mem::take(&mut *self.delta.lock())
+        self.quiet.store(false, Ordering::Relaxed);
+        self.delta.lock().take()
+    }
+
+    /// The loop has found the queue idle: sweeps pass over it until something is heard of it, and
+    /// the memory that changes took is given back.
+    pub(crate) fn rest(&self) {
+        self.delta.lock().trim();
+        self.quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Nothing has been heard of the queue since it was found idle. The dirty bit is set with every
+    /// change, so a change whose event was lost shows here all the same.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed) && !self.dirty.load(Ordering::SeqCst)
+    }
+
+    /// The queue was deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// When the change came that [`QueueCell::take_delta`] has just taken; once.
@@ -198,6 +224,7 @@ impl Shared {
     pub fn remove_cell(&self, queue: &QueueName) {
         let removed = self.queues.write().remove(queue);
         if let Some(cell) = removed {
+            cell.gone.store(true, Ordering::SeqCst);
             cell.arrivals.notify_waiters();
         }
     }
@@ -206,10 +233,7 @@ impl Shared {
     /// one.
     #[must_use]
     pub fn is_current(&self, cell: &Arc<QueueCell>) -> bool {
-        let queues = self.queues.read();
-        queues
-            .get(&cell.name)
-            .is_some_and(|current| Arc::ptr_eq(current, cell))
+        !cell.is_gone()
     }
 
     /// The error for a queue that is not defined, with the name that was meant, if one is near.

@@ -111,7 +111,7 @@ impl Manager {
                 if !matches!(refusal, Refusal::Headroom { .. }) {
                     self.make_way(queue);
                 }
-                (Some(reason.as_str()), Some(now.after(self.sweep_period)))
+                (Some(reason.as_str()), Some(now.after(self.sweep.period)))
             }
             End::Held {
                 reason, retry_at, ..
@@ -120,15 +120,16 @@ impl Manager {
                 (Some(reason.as_str()), Some(retry_at))
             }
         };
-        let note = self.notes.entry(queue.clone()).or_default();
         if acted {
-            note.trace = steps;
-        } else {
+            self.notes.entry(queue.clone()).or_default().trace = steps;
+        } else if let Some(note) = self.notes.get_mut(queue) {
             // The rule did not fire for it; a start that is held still waits since it came.
             note.changed = None;
         }
-        if note.reason != reason {
-            note.reason = reason;
+        if let Some(entry) = self.queues.get_mut(queue)
+            && entry.reason != reason
+        {
+            entry.reason = reason;
             self.shared.tell(HostEvent::Held {
                 queue: queue.clone(),
                 reason,

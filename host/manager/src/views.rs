@@ -112,7 +112,7 @@ impl Manager {
             paused: entry.paused,
             waiting_inputs: entry.waiting_inputs,
             oldest_age: oldest.map(|oldest| now.since(oldest)),
-            counts: entry.counts,
+            counts: *entry.counts,
             attributes: (*entry.attributes).clone(),
             origins: origins(&entry.definition, QUEUE_ATTRIBUTES.iter().map(|a| a.name)),
         }

@@ -44,6 +44,12 @@ pub trait Store: Send + Sync + 'static {
     /// What stood in the store when it was opened.
     fn recovered(&self) -> Recovered;
 
+    /// The same, for whoever takes it over: the store may keep nothing of it but its own number and
+    /// how the last end was. There may be very many queues.
+    fn take_recovered(&self) -> Recovered {
+        self.recovered()
+    }
+
     /// The id of the next message. Never the same twice, over restarts too.
     fn next_id(&self) -> MessageId;
 

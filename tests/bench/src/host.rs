@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use oncue_core::definition::{Layered, ProcessPatch, QueuePatch};
+use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::tasks::ComponentVersion;
@@ -187,7 +187,7 @@ fn update(setup: &Setup, serving: &Serving) -> anyhow::Result<PluginUpdate> {
         file: format!("{}.wasm", serving.name),
         state: PluginState::Ready(version),
         definitions: Some(PluginDefinitions {
-            process: Layered::from_manifest(process).base,
+            process,
             queues: vec![(name(serving.name), queue)],
         }),
         previous: Vec::new(),

@@ -91,7 +91,7 @@ impl Job {
     /// The attributes that hold for the queue.
     pub(super) fn attributes(&self) -> QueueAttributes {
         let mut layers = Layered::from_manifest(self.base.clone());
-        layers.overlay.merge(&self.overlay);
+        layers.alter(&self.overlay);
         layers.resolve()
     }
 

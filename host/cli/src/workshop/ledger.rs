@@ -86,6 +86,10 @@ impl Store for LedgerStore {
         self.behind.recovered()
     }
 
+    fn take_recovered(&self) -> Recovered {
+        self.behind.take_recovered()
+    }
+
     fn next_id(&self) -> MessageId {
         self.behind.next_id()
     }

@@ -5,7 +5,7 @@ use super::fault::{Fault, Reader, nearest};
 use super::raw::Raw;
 
 /// What a patch does to one attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change<T> {
     /// Give it this value.
     Set(T),
@@ -150,7 +150,7 @@ macro_rules! attributes {
         ];
 
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $patch {
             $(#[doc = $meaning] pub $field: Option<Change<$type>>,)+
         }

@@ -1,7 +1,10 @@
 //! A definition in layers: default, manifest, operator.
 //!
 //! A manifest sets the base and may set it again at every reload; an operator's changes lie over it
-//! and stay until they are reset. Neither layer ever holds a value that it was not given.
+//! and stay until they are reset. Neither layer ever holds a value that it was not given. Layers
+//! are shared: those of many definitions may be one value in memory (see `pool`).
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +28,41 @@ pub enum Origin {
 
 /// The layers of one definition. This is the durable form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(
+    default,
+    deny_unknown_fields,
+    bound(
+        serialize = "P: Serialize",
+        deserialize = "P: Deserialize<'de> + Default"
+    )
+)]
 pub struct Layered<P> {
     /// What the manifest says.
-    pub base: P,
+    #[serde(with = "shared")]
+    pub base: Arc<P>,
     /// What the operator says; wins over the base.
-    pub overlay: P,
+    #[serde(with = "shared")]
+    pub overlay: Arc<P>,
+}
+
+/// A shared layer is written and read as its value.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<P: Serialize, S: Serializer>(
+        layer: &Arc<P>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        layer.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, P: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<P>, D::Error> {
+        P::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// The definition of a queue.
@@ -44,8 +76,8 @@ impl<P: Patch> Layered<P> {
     #[must_use]
     pub fn from_manifest(base: P) -> Self {
         Self {
-            base,
-            overlay: P::default(),
+            base: Arc::new(base),
+            overlay: Arc::default(),
         }
     }
 
@@ -53,8 +85,8 @@ impl<P: Patch> Layered<P> {
     #[must_use]
     pub fn from_operator(changes: &P) -> Self {
         let mut definition = Self {
-            base: P::default(),
-            overlay: P::default(),
+            base: Arc::default(),
+            overlay: Arc::default(),
         };
         definition.alter(changes);
         definition
@@ -83,7 +115,7 @@ impl<P: Patch> Layered<P> {
 
     /// Lays an operator's changes over the definition; a reset shows the base again.
     pub fn alter(&mut self, changes: &P) {
-        self.overlay.merge(changes);
+        Arc::make_mut(&mut self.overlay).merge(changes);
     }
 
     /// Rules between attributes, on the values that hold. Empty when all is well.

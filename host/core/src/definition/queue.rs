@@ -15,7 +15,7 @@ use crate::names::{ProcessName, QueueName};
 use crate::quantity::format_millis;
 
 /// Delays between starts that make no progress; each doubles the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The first delay, milliseconds.
     pub initial: u64,
@@ -24,7 +24,7 @@ pub struct Backoff {
 }
 
 /// Delays before a failed message counts again; each doubles the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Retry {
     /// The first delay, milliseconds.
     pub initial: u64,
@@ -35,7 +35,7 @@ pub struct Retry {
 }
 
 /// The resolved attributes of a queue. [`QUEUE_ATTRIBUTES`] has their meanings and ranges.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueAttributes {
     /// The process definition that is started for the queue.
     pub process: Option<ProcessName>,

@@ -320,7 +320,7 @@ fn an_operator_wins_until_reset() {
     assert_eq!(definition.origin("retry.max"), Origin::Default);
 
     // A reload of the manifest does not touch what the operator said.
-    definition.base = queue(r#"{"max-tasks": 2}"#);
+    definition.base = queue(r#"{"max-tasks": 2}"#).into();
     assert_eq!(definition.resolve().max_tasks, 8);
     assert_eq!(definition.resolve().retry.initial, 1_000);
 

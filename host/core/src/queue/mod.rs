@@ -6,6 +6,9 @@
 //! between the states.
 
 pub mod model;
+mod sparse;
+
+pub use sparse::SparseCounts;
 
 use std::ops::{AddAssign, Neg, SubAssign};
 
@@ -44,6 +47,20 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// No message at all.
+    pub const NOTHING: Self = Self {
+        ready: [0; PRIORITIES],
+        in_unit: 0,
+        leased: 0,
+        leased_open: 0,
+        delayed: 0,
+        retrying: 0,
+        deferred: 0,
+        group_held: 0,
+        parked: 0,
+        bytes: 0,
+    };
+
     /// All committed messages, whatever their state: what a person calls the depth.
     #[must_use]
     pub fn depth(&self) -> i64 {
@@ -66,7 +83,7 @@ impl Counts {
     /// True when nothing differs from zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
-        *self == Self::default()
+        *self == Self::NOTHING
     }
 
     fn each(&mut self, other: &Self, mut f: impl FnMut(&mut i64, i64)) {

@@ -31,7 +31,8 @@ pub struct Gate {
     owed: bool,
     control_changed: bool,
     backoff: Option<BackOffState>,
-    held: Option<Held>,
+    /// Boxed: most queues are never held.
+    held: Option<Box<Held>>,
     sequence: u64,
     last_fired: Option<Timestamp>,
 }
@@ -184,12 +185,12 @@ impl Gate {
     /// A start was held: the rule answers with the reason until it is cured or `refire` is over.
     pub fn hold(&mut self, step: Step, reason: HoldReason, refire: Millis, now: Timestamp) {
         let since = self.held_since(&reason, now);
-        self.held = Some(Held {
+        self.held = Some(Box::new(Held {
             reason,
             step,
             since,
             retry_at: now.after(refire),
-        });
+        }));
     }
 
     /// A start failed (64, or in the task's first moments): held with the reason, and backed off.
@@ -198,12 +199,12 @@ impl Gate {
         let retry_at = self.backoff.map_or(now, |state| state.until);
         let reason = HoldReason::StartFailed(why);
         let since = self.held_since(&reason, now);
-        self.held = Some(Held {
+        self.held = Some(Box::new(Held {
             reason,
             step: Step::S64,
             since,
             retry_at,
-        });
+        }));
     }
 
     fn held_since(&self, reason: &HoldReason, now: Timestamp) -> Timestamp {
@@ -340,6 +341,12 @@ impl Gate {
         }
     }
 
+    /// Nothing is pending, in process or owed, and no change of control waits to be written.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        !self.pending && self.indicator.is_empty() && !self.owed && !self.control_changed
+    }
+
     /// Whether a trigger is pending.
     #[must_use]
     pub fn is_pending(&self) -> bool {
@@ -384,7 +391,7 @@ impl Gate {
     /// Where the last start was held.
     #[must_use]
     pub fn held(&self) -> Option<&Held> {
-        self.held.as_ref()
+        self.held.as_deref()
     }
 
     /// How many triggers have fired since the host's start.

@@ -42,15 +42,17 @@ fn a49_steps_10_to_68_of_a_whole_start() {
 
 #[test]
 fn a49_step_10_a_queue_that_does_not_fire_goes_to_16() {
-    let mut rig = echo(&[]);
+    let mut rig = echo(&[("trigger-control", "off")]);
+    assert_eq!(rig.explain("echo").reason, Some("trigger-off-by-operator"));
+    rig.put("echo", "one");
     let before = rig.manager.asked();
     rig.advance(1_000);
-    // A sweep asks each queue once: this one and the manager's own two.
-    assert_eq!(rig.manager.asked() - before, 3);
+    // A sweep asks each queue once that holds anything: this one, not the manager's own two.
+    assert_eq!(rig.manager.asked() - before, 1);
     let explained = rig.explain("echo");
     assert_eq!(
         (explained.reason, explained.last_trace),
-        (Some("empty"), vec![])
+        (Some("trigger-off-by-operator"), vec![])
     );
     assert_eq!(rig.waiting(), 0);
 }

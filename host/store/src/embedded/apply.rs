@@ -45,7 +45,7 @@ impl Index {
         match effect {
             Effect::MakeQueue(number, name) => {
                 self.names.insert(name.clone(), number);
-                self.queues.insert(number, Queue::new(name));
+                self.queues.insert(number, Box::new(Queue::new(name)));
             }
             Effect::DeleteQueue(name) => {
                 if let Some(number) = self.names.remove(&name) {
@@ -262,7 +262,7 @@ impl Queue {
         });
         QueueRow {
             name: self.name.as_str().to_owned(),
-            counts: self.durable,
+            counts: *self.durable,
             cursors: cursors.collect(),
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use fjall::Snapshot;
 use oncue_core::message::{DeadLetter, Header, PRIORITIES};
 use oncue_core::names::QueueName;
-use oncue_core::queue::Counts;
+use oncue_core::queue::{Counts, SparseCounts};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::OwnerId;
 
@@ -85,9 +85,9 @@ impl Lane {
 pub(super) struct Queue {
     pub(super) name: QueueName,
     /// As everybody sees them.
-    pub(super) counts: Counts,
+    pub(super) counts: SparseCounts,
     /// Of persistent messages, as if nobody had taken any: what a restart would find.
-    pub(super) durable: Counts,
+    pub(super) durable: SparseCounts,
     pub(super) lanes: [Option<Box<Lane>>; PRIORITIES],
     /// Every message that is not persistent, in the order of a browse.
     pub(super) loose: BTreeSet<(u8, u64)>,
@@ -99,8 +99,8 @@ impl Queue {
     pub(super) fn new(name: QueueName) -> Self {
         Self {
             name,
-            counts: Counts::default(),
-            durable: Counts::default(),
+            counts: SparseCounts::default(),
+            durable: SparseCounts::default(),
             lanes: [const { None }; PRIORITIES],
             loose: BTreeSet::new(),
             stale: false,
@@ -124,7 +124,8 @@ impl Queue {
 
 /// Everything in memory.
 pub(super) struct Index {
-    pub(super) queues: HashMap<QueueNo, Queue>,
+    /// Boxed: a table has room for twice as many as there are.
+    pub(super) queues: HashMap<QueueNo, Box<Queue>>,
     pub(super) names: HashMap<QueueName, QueueNo>,
     pub(super) held: HashMap<u64, Held>,
     pub(super) groups: HashMap<Key, Group>,
@@ -199,6 +200,7 @@ impl Index {
     pub(super) fn queue(&mut self, number: QueueNo) -> &mut Queue {
         self.queues
             .get_mut(&number)
+            .map(Box::as_mut)
             .expect("a queue with messages cannot be deleted")
     }
 

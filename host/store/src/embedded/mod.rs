@@ -75,7 +75,7 @@ use crate::{Recovered, StoreError};
 /// unclean end would.
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
-    recovered: Recovered,
+    recovered: Mutex<Recovered>,
     opening: u32,
     threads: Mutex<Option<Threads>>,
 }
@@ -126,7 +126,7 @@ impl EmbeddedStore {
         let threads = Mutex::new(Some(Threads { committer, guard }));
         Ok(Self {
             shared,
-            recovered: opened.recovered,
+            recovered: Mutex::new(opened.recovered),
             opening,
             threads,
         })

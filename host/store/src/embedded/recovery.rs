@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use fjall::Snapshot;
 use oncue_core::names::QueueName;
 use oncue_core::unit_of_work::RecordKind;
@@ -324,22 +324,30 @@ fn read_records(
     view: &Snapshot,
 ) -> Result<Vec<(RecordKind, String, Bytes)>, StoreError> {
     let start = layout::records_prefix();
-    let mut records = Vec::new();
+    let mut found = Vec::new();
+    // All in one piece of memory, which goes in one piece when they have been read: among what
+    // stays they would leave holes of no use.
+    let mut all = BytesMut::new();
     for row in engine.scan(view, Space::Meta, &start, &layout::after_prefix(&start)) {
         let (key, record) = row?;
         let Some((kind, name)) = layout::split_record(&key) else {
             return Err(corrupt(Space::Meta, &key, "names no definition"));
         };
-        let length = record.payload().len();
-        records.push((kind, name.to_owned(), record.share(0..length)));
+        let begin = all.len();
+        all.extend_from_slice(record.payload());
+        found.push((kind, name.to_owned(), begin..all.len()));
     }
-    Ok(records)
+    let all = all.freeze();
+    let records = found.into_iter();
+    Ok(records
+        .map(|(kind, name, place)| (kind, name, all.slice(place)))
+        .collect())
 }
 
 fn add_queue(index: &mut Index, number: QueueNo, name: QueueName, row: &QueueRow) {
     let mut queue = Queue::new(name.clone());
-    queue.counts = row.counts;
-    queue.durable = row.counts;
+    queue.counts = row.counts.into();
+    queue.durable = row.counts.into();
     for Cursors {
         priority,
         ready,
@@ -357,7 +365,7 @@ fn add_queue(index: &mut Index, number: QueueNo, name: QueueName, row: &QueueRow
         }
     }
     index.names.insert(name, number);
-    index.queues.insert(number, queue);
+    index.queues.insert(number, Box::new(queue));
 }
 
 fn write_opening(

@@ -34,7 +34,17 @@ impl Store for EmbeddedStore {
     }
 
     fn recovered(&self) -> Recovered {
-        self.recovered.clone()
+        self.recovered.lock().clone()
+    }
+
+    fn take_recovered(&self) -> Recovered {
+        let mut recovered = self.recovered.lock();
+        let left = Recovered {
+            origin: recovered.origin,
+            unclean: recovered.unclean,
+            ..Recovered::default()
+        };
+        std::mem::replace(&mut *recovered, left)
     }
 
     fn next_id(&self) -> MessageId {

@@ -197,13 +197,13 @@ proptest! {
         let patch = |choices| QueuePatch::parse(&some(queue.entries(), choices));
         let (first, second) = (patch(&choices).expect("valid"), patch(&others).expect("valid"));
         prop_assert_eq!(&through_json(&first), &first);
-        let definition = QueueDefinition { base: first, overlay: second };
+        let definition = QueueDefinition { base: first.into(), overlay: second.into() };
         prop_assert_eq!(&through_json(&definition), &definition);
 
         let patch = |choices| ProcessPatch::parse(&some(process.entries(), choices));
         let (first, second) = (patch(&choices).expect("valid"), patch(&others).expect("valid"));
         prop_assert_eq!(&through_json(&first), &first);
-        let definition = ProcessDefinition { base: first, overlay: second };
+        let definition = ProcessDefinition { base: first.into(), overlay: second.into() };
         prop_assert_eq!(&through_json(&definition), &definition);
     }
 
@@ -219,7 +219,7 @@ proptest! {
             let patch = QueuePatch::parse(&changes).expect("valid");
             let Raw::Table(entries) = changes else { panic!("a table") };
             if index == 0 {
-                definition.base = patch;
+                definition.base = patch.into();
                 base = entries.into_iter().filter(|(_, value)| *value != Raw::Null).collect();
                 continue;
             }

@@ -126,7 +126,7 @@ fn a_queue_with_nothing_left_to_start_waits_for_no_resources() {
         .expect("fits");
     world.check_held(&[10, 12, 14, 50, 52], &HoldReason::NoTaskSlot { slots: 1 });
     assert!(world.ledger.anyone_waits());
-    world.entry.counts = Counts::default();
+    world.entry.counts = Counts::default().into();
     assert!(world.check(&[10, 16]).is_none());
     assert!(!world.ledger.anyone_waits());
     assert_eq!(world.entry.gate.held(), None);
@@ -325,10 +325,10 @@ fn a8_every_starts_as_many_tasks_as_messages_count() {
 fn a12_depth_fires_once_and_a15_once_more_when_control_is_turned_on() {
     let mut world = World::new(TriggerType::Depth, ready(0, 99));
     assert!(world.check(&[10, 16]).is_none());
-    world.entry.counts = ready(0, 100);
+    world.entry.counts = ready(0, 100).into();
     let task = world.check(&STARTED).expect("the hundredth");
     assert_eq!(world.entry.gate.control(), Control::OffByDepth);
-    world.entry.counts = ready(0, 150);
+    world.entry.counts = ready(0, 150).into();
     let Report { end, .. } = world.run_with(Ok(()));
     let off = HoldReason::TriggerOffByDepth;
     assert!(matches!(end, End::NextQueue { reason, .. } if reason == off));
@@ -346,7 +346,7 @@ fn a_depth_start_that_was_stopped_stays_owed_until_the_queue_is_empty() {
     let mut world = World::new(TriggerType::Depth, ready(0, 100));
     let bound = world.processes.remove(&process("p"));
     assert!(world.check(&[10, 12, 14, 50, 54, 58, 60, 66, 68]).is_none());
-    world.entry.counts = ready(0, 1);
+    world.entry.counts = ready(0, 1).into();
     world
         .processes
         .insert(process("p"), bound.expect("defined"));
@@ -354,14 +354,14 @@ fn a_depth_start_that_was_stopped_stays_owed_until_the_queue_is_empty() {
     let task = world.check(&STARTED).expect("still owed");
     world.finish(task, &TaskEnd::FAILED);
     world.now = later(9_000);
-    world.entry.counts = Counts::default();
+    world.entry.counts = Counts::default().into();
     assert!(world.check(&[10, 16]).is_none());
     assert_eq!(
         world.entry.gate.control(),
         Control::On,
         "lapsed and re-armed"
     );
-    world.entry.counts = ready(0, 1);
+    world.entry.counts = ready(0, 1).into();
     assert!(world.check(&[10, 16]).is_none());
 }
 

@@ -62,7 +62,7 @@ fn perform(world: &mut World, tasks: &mut Vec<(TaskId, Grant)>, event: Event) {
                 tasks.push((task, grant));
             }
         }
-        Event::Messages(count) => world.entry.counts = ready(0, count),
+        Event::Messages(count) => world.entry.counts = ready(0, count).into(),
         Event::Elsewhere(running) => world.entry.gate.set_elsewhere(running),
         Event::Bound(bound) => world.attributes().process = bound.then(|| process("p")),
         Event::Component(state) => {

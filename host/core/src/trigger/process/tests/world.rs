@@ -40,7 +40,7 @@ pub(super) fn version(demand: Demand) -> ComponentState {
 pub(super) fn entry(name: &str, attributes: QueueAttributes, counts: Counts) -> QueueEntry {
     let mut entry = QueueEntry::new(queue(name), QueueDefinition::default());
     entry.attributes = attributes.into();
-    entry.counts = counts;
+    entry.counts = counts.into();
     entry
 }
 
