@@ -356,11 +356,11 @@ fn a84_a_newer_format_is_refused_with_the_way_forward_and_is_not_touched() {
     let format = home.data().join("store/format");
     let text = std::fs::read_to_string(&format).unwrap();
     assert_eq!(text, "oncue store format 1\n");
-    std::fs::write(&format, "oncue store format 2\n").unwrap();
+    std::fs::write(&format, "oncue store format 3\n").unwrap();
     let before = contents(&home.data());
     let log = home.try_start(&[], &[]).err().expect("refused");
     for part in [
-        "has format 2 and this version knows 1",
+        "has format 3 and this version knows 2",
         "or a later one",
         "[store-version]",
     ] {

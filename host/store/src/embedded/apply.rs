@@ -31,6 +31,9 @@ impl Index {
                 group.tally = work.tally;
             }
         }
+        for (space, key, row) in batch.own {
+            self.mirror(space, &key, row);
+        }
         for ((space, key), row) in batch.rows {
             self.mirror(space, &key, row);
         }

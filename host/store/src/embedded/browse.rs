@@ -360,7 +360,7 @@ impl Row {
         let priority = MAX_PRIORITY.saturating_sub(inverse);
         match self {
             Self::Ready | Self::Straggler | Self::Parked => {
-                layout::ordered(number, priority, sequence)
+                layout::ordered(number, priority, sequence).to_vec()
             }
             Self::Member => layout::member(number, priority, sequence),
             Self::Place => layout::place(number, priority, sequence),

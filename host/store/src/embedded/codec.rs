@@ -5,12 +5,13 @@
 //! are postcard, except dead-letter records (JSON: rare, and made of enums that grow) and bodies
 //! (the bytes themselves).
 
+use std::io::Read;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fjall::UserValue;
-use oncue_core::message::{Attempts, DeadLetter, Header, MessageId, PRIORITIES};
+use fjall::{UserKey, UserValue};
+use oncue_core::message::{Attempts, DeadLetter, MessageId, PRIORITIES};
 use oncue_core::queue::Counts;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{LeaseToken, Wait};
@@ -23,8 +24,15 @@ use crate::StoreError;
 /// Bytes before the payload.
 const SEAL_BYTES: usize = 4;
 
-/// Bytes before the header in a body row's payload.
-const BODY_PREFIX_BYTES: usize = 12;
+/// What most small rows fit into, in bytes: they are encoded without a detour over the heap.
+const SMALL_ROW_BYTES: usize = 320;
+
+/// A row as the engine takes it and keeps it: one allocation, shared with whoever else holds it;
+/// none at all up to 20 bytes.
+pub(super) type Row = UserValue;
+
+/// A key as the engine takes it: most stand in place, without an allocation.
+pub(super) type RowKey = UserKey;
 
 /// A row as the engine gave it, with its checksum already found right.
 #[derive(Debug)]
@@ -84,19 +92,41 @@ fn checksum(space: Space, key: &[u8], parts: &[&[u8]]) -> u32 {
     sum
 }
 
-/// A row from the parts of its payload.
-pub(super) fn seal(space: Space, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+/// A row from the parts of its payload, each byte copied once.
+pub(super) fn seal(space: Space, key: &[u8], parts: &[&[u8]]) -> Row {
     let length: usize = parts.iter().map(|part| part.len()).sum();
-    let mut row = Vec::with_capacity(SEAL_BYTES + length);
-    row.extend_from_slice(&checksum(space, key, parts).to_le_bytes());
-    for part in parts {
-        row.extend_from_slice(part);
+    let seal = checksum(space, key, parts).to_le_bytes();
+    let mut pieces = Pieces {
+        first: &seal,
+        others: parts,
+    };
+    Row::from_reader(&mut pieces, SEAL_BYTES + length)
+        .expect("reading from memory gives as many bytes as were counted")
+}
+
+/// Pieces of memory read one after the other.
+struct Pieces<'a> {
+    first: &'a [u8],
+    others: &'a [&'a [u8]],
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        while self.first.is_empty()
+            && let Some((next, others)) = self.others.split_first()
+        {
+            (self.first, self.others) = (next, others);
+        }
+        self.first.read(buffer)
     }
-    row
 }
 
 /// A row from a value.
-pub(super) fn encode<T: Serialize>(space: Space, key: &[u8], value: &T) -> Vec<u8> {
+pub(super) fn encode<T: Serialize>(space: Space, key: &[u8], value: &T) -> Row {
+    let mut small = [0; SMALL_ROW_BYTES];
+    if let Ok(payload) = postcard::to_slice(value, &mut small) {
+        return seal(space, key, &[payload]);
+    }
     let payload = postcard::to_stdvec(value).expect("rows are plain data, which always has a form");
     seal(space, key, &[&payload])
 }
@@ -268,70 +298,8 @@ pub(super) struct FormatRow {
     pub(super) origin: u32,
 }
 
-/// A body row: the queue of the put, the number of parts, the header, and the body when it has no
-/// parts.
-#[derive(Debug)]
-pub(super) struct BodyRow {
-    /// Where it was put. Where it is now the indexes say; this is for when they are lost.
-    pub(super) queue: u32,
-    pub(super) header: Header,
-    /// Rows of their own that hold the body; 0 when it stands here.
-    pub(super) parts: u32,
-    body_start: usize,
-    record: Record,
-}
-
-impl BodyRow {
-    /// The payload's parts, for [`seal`].
-    pub(super) fn prefix(queue: u32, header: &Header, parts: u32) -> Vec<u8> {
-        let header =
-            postcard::to_stdvec(header).expect("headers are plain data, which always has a form");
-        let length = u32::try_from(header.len()).expect("headers are bounded by the manager");
-        let mut prefix = Vec::with_capacity(BODY_PREFIX_BYTES + header.len());
-        prefix.extend_from_slice(&queue.to_le_bytes());
-        prefix.extend_from_slice(&length.to_le_bytes());
-        prefix.extend_from_slice(&parts.to_le_bytes());
-        prefix.extend_from_slice(&header);
-        prefix
-    }
-
-    /// Reads a body row.
-    pub(super) fn read(key: &[u8], record: Record) -> Result<Self, StoreError> {
-        let wrong = || corrupt(Space::Body, key, "cannot be read");
-        let payload = record.payload();
-        let (queue, rest) = payload.split_first_chunk::<4>().ok_or_else(wrong)?;
-        let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
-        let (parts, rest) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
-        let length = u32::from_le_bytes(*length) as usize;
-        let header = rest.get(..length).ok_or_else(wrong)?;
-        let header: Header = postcard::from_bytes(header).map_err(|_| wrong())?;
-        let (queue, parts) = (u32::from_le_bytes(*queue), u32::from_le_bytes(*parts));
-        let row = Self {
-            queue,
-            header,
-            parts,
-            body_start: BODY_PREFIX_BYTES + length,
-            record,
-        };
-        if row.parts == 0 && row.inline_length() as u64 != row.header.size {
-            return Err(wrong());
-        }
-        Ok(row)
-    }
-
-    fn inline_length(&self) -> usize {
-        self.record.payload().len() - self.body_start
-    }
-
-    /// The body that stands here; empty when it stands in parts.
-    pub(super) fn into_parts(self) -> (Header, Bytes) {
-        let range = self.body_start..self.record.payload().len();
-        (self.header, self.record.share(range))
-    }
-}
-
 /// A dead-letter record's row.
-pub(super) fn encode_dead_letter(key: &[u8], record: &DeadLetter) -> Vec<u8> {
+pub(super) fn encode_dead_letter(key: &[u8], record: &DeadLetter) -> Row {
     let payload = serde_json::to_vec(record).expect("dead-letter records have text keys only");
     seal(Space::Place, key, &[&payload])
 }
@@ -349,18 +317,18 @@ mod tests {
     #[test]
     fn a_changed_byte_or_another_key_is_noticed() {
         let row = encode(Space::Place, b"k", &7_u32);
-        let good = Record::open(Space::Place, b"k", row.clone().into()).expect("it is as written");
+        let good = Record::open(Space::Place, b"k", row.clone()).expect("it is as written");
         assert_eq!(good.decode::<u32>(Space::Place, b"k"), Ok(7));
         for position in 0..row.len() {
-            let mut bad = row.clone();
+            let mut bad = row.to_vec();
             bad[position] ^= 0x10;
             assert!(
                 Record::open(Space::Place, b"k", bad.into()).is_err(),
                 "byte {position}"
             );
         }
-        assert!(Record::open(Space::Place, b"l", row.clone().into()).is_err());
-        assert!(Record::open(Space::Due, b"k", row.into()).is_err());
+        assert!(Record::open(Space::Place, b"l", row.clone()).is_err());
+        assert!(Record::open(Space::Due, b"k", row).is_err());
         assert!(Record::open(Space::Due, b"k", vec![1_u8, 2].into()).is_err());
     }
 

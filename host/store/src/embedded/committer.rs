@@ -140,7 +140,7 @@ impl Committer {
             refuse(units, &CommitError::Full);
             return;
         };
-        let Some((mut batch, answers)) = self.plan(open, units) else {
+        let Some((batch, answers)) = self.plan(open, units) else {
             return;
         };
         if batch.is_durable() {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fjall::{
-    Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, PersistMode, Readable, Snapshot,
+    Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, OwnedWriteBatch as WriteBatch,
+    PersistMode, Readable, Snapshot,
 };
 
-use super::codec::Record;
+use super::codec::{Record, Row, RowKey};
 use super::layout::{Key, Space};
 use crate::StoreError;
 use crate::fail_point;
@@ -33,7 +34,7 @@ const JOURNAL_BYTES: u64 = 512 * 1024 * 1024;
 const WORKER_THREADS: usize = 2;
 
 /// A row to write; `None` deletes.
-pub(super) type Change = ((Space, Key), Option<Vec<u8>>);
+pub(super) type Change = ((Space, RowKey), Option<Row>);
 
 /// A row as a scan meets it: the engine may fail, and the row's own checksum may be wrong.
 type RawRow = Result<(Key, Result<Record, StoreError>), StoreError>;
@@ -147,16 +148,15 @@ impl Engine {
             let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
             return Err(WriteFault::Write(full.into()));
         }
-        let mut batch = self.database.batch();
-        let mut is_empty = true;
+        let rows = rows.into_iter();
+        let mut batch = WriteBatch::with_capacity(self.database.clone(), rows.size_hint().0);
         for ((space, key), row) in rows {
-            is_empty = false;
             match row {
                 Some(row) => batch.insert(self.keyspace(space), key, row),
                 None => batch.remove(self.keyspace(space), key),
             }
         }
-        if is_empty {
+        if batch.is_empty() {
             return Ok(());
         }
         batch.commit().map_err(WriteFault::Write)?;

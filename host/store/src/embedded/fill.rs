@@ -76,7 +76,7 @@ impl Index {
         unread: u64,
     ) -> Result<(), StoreError> {
         let key = |sequence| match kind {
-            Kind::Ready | Kind::Straggler => layout::ordered(number, priority, sequence),
+            Kind::Ready | Kind::Straggler => layout::ordered(number, priority, sequence).to_vec(),
             Kind::Member => layout::member(number, priority, sequence),
         };
         let space = match kind {

@@ -1,12 +1,12 @@
 //! The last rows of a batch: groups, queues with their counts and cursors, and the marks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use fjall::Snapshot;
 use oncue_core::names::QueueName;
 use oncue_core::queue::Counts;
 
-use super::codec::{Cursors, MarkRow, MetaMarkRow, QueueRow};
+use super::codec::{Cursors, MarkRow, MetaMarkRow, QueueRow, RowKey};
 use super::engine::{Change, Engine};
 use super::index::Index;
 use super::layout::{self, QueueNo, Space};
@@ -20,7 +20,7 @@ impl Batch {
     /// A failed read of a group.
     pub(super) fn finish(&mut self, engine: &Engine, index: &Index) -> Result<(), StoreError> {
         self.finish_groups(engine, &index.view)?;
-        if self.rows.is_empty() {
+        if !self.is_durable() {
             return Ok(());
         }
         self.finish_queues(index);
@@ -88,7 +88,11 @@ impl Batch {
 
     /// Brings cursors down to the rows that the batch adds.
     pub(super) fn lower_cursors(&self, rows: &mut BTreeMap<QueueNo, QueueRow>) {
-        for ((space, key), row) in &self.rows {
+        let shared = self.rows.iter();
+        let shared = shared.map(|((space, key), row)| (*space, key.as_slice(), row));
+        let own = self.own.iter();
+        let own = own.map(|(space, key, row)| (*space, key.as_ref(), row));
+        for (space, key, row) in shared.chain(own) {
             let Planned::Index(_) = row else { continue };
             let (spot, slot): (_, fn(&mut Cursors) -> &mut Option<u64>) = match space {
                 Space::Ready => (layout::split_ordered(key), |cursors| &mut cursors.ready),
@@ -107,8 +111,16 @@ impl Batch {
 
     fn finish_marks(&mut self, index: &Index) {
         let commit = self.progress.commit;
-        let mut touched: BTreeSet<Space> = self.rows.keys().map(|(space, _)| *space).collect();
-        touched.insert(Space::Meta);
+        let mut is_touched = [false; Space::ALL.len()];
+        let shared = self.rows.keys().map(|(space, _)| *space);
+        let own = self.own.iter().map(|(space, _, _)| *space);
+        for space in shared.chain(own).chain([Space::Meta]) {
+            if let Some(slot) = is_touched.get_mut(space as usize) {
+                *slot = true;
+            }
+        }
+        let touched = Space::ALL.into_iter().zip(is_touched);
+        let touched = touched.filter_map(|(space, is_touched)| is_touched.then_some(space));
         self.progress.spaces.resize(Space::ALL.len(), 0);
         for space in touched {
             if let Some(slot) = self.progress.spaces.get_mut(space as usize) {
@@ -159,11 +171,15 @@ impl Batch {
             .unwrap_or((layout::LAST_TIME, 0))
     }
 
-    /// The rows as the engine takes them. To be asked once.
-    pub(super) fn changes(&mut self) -> impl Iterator<Item = Change> + '_ {
-        self.rows
-            .iter_mut()
-            .map(|((space, key), row)| ((*space, key.clone()), row.seal(*space, key)))
+    /// The rows as the engine takes them.
+    pub(super) fn changes(&self) -> impl Iterator<Item = Change> + '_ {
+        let own = self.own.iter();
+        let own = own.map(|(space, key, row)| ((*space, key.clone()), row.seal(*space, key)));
+        let shared = self.rows.iter().map(|((space, key), row)| {
+            let row = row.seal(*space, key);
+            ((*space, RowKey::from(key)), row)
+        });
+        own.chain(shared)
     }
 }
 

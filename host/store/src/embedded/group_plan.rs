@@ -66,7 +66,7 @@ impl GroupWork {
     fn head(&self, priority: u8, sequence: u64) -> (Space, Key) {
         (
             Space::Straggler,
-            layout::ordered(self.queue, priority, sequence),
+            layout::ordered(self.queue, priority, sequence).to_vec(),
         )
     }
 

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use super::options::{EmbeddedOptions, OpenError};
 
 /// The newest format that this version reads and the one it writes.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 const FORMAT_FILE: &str = "format";
 const FORMAT_WORDS: &str = "oncue store format ";
@@ -158,6 +158,12 @@ impl Home {
         file.sync_all()?;
         std::fs::rename(&temporary, &path)?;
         self.sync_folder()
+    }
+
+    /// Whether the directory says that it is of the format that is written now.
+    pub(super) fn is_of_newest_format(&self) -> bool {
+        let text = std::fs::read_to_string(self.path.join(FORMAT_FILE));
+        text.is_ok_and(|text| text == format!("{FORMAT_WORDS}{FORMAT}\n"))
     }
 
     /// Another process may have the directory.

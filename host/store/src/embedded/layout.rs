@@ -142,22 +142,26 @@ fn tagged(tag: u8, queue: QueueNo) -> Key {
     key
 }
 
-pub(super) fn body(sequence: u64) -> Key {
-    sequence.to_be_bytes().to_vec()
+pub(super) fn body(sequence: u64) -> [u8; 8] {
+    sequence.to_be_bytes()
 }
 
-pub(super) fn body_part(sequence: u64, part: u32) -> Key {
-    let mut key = body(sequence);
-    key.extend_from_slice(&part.to_be_bytes());
+pub(super) fn body_part(sequence: u64, part: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    let (front, back) = key.split_at_mut(8);
+    front.copy_from_slice(&sequence.to_be_bytes());
+    back.copy_from_slice(&part.to_be_bytes());
     key
 }
 
 /// Key of ready, straggler and parked rows: the highest priority comes first.
-pub(super) fn ordered(queue: QueueNo, priority: u8, sequence: u64) -> Key {
-    let mut key = Vec::with_capacity(13);
-    key.extend_from_slice(&queue.to_be_bytes());
-    key.push(MAX_PRIORITY.saturating_sub(priority));
-    key.extend_from_slice(&sequence.to_be_bytes());
+pub(super) fn ordered(queue: QueueNo, priority: u8, sequence: u64) -> [u8; 13] {
+    let mut key = [0; 13];
+    let (front, back) = key.split_at_mut(4);
+    front.copy_from_slice(&queue.to_be_bytes());
+    let (inverse, back) = back.split_at_mut(1);
+    inverse.copy_from_slice(&[MAX_PRIORITY.saturating_sub(priority)]);
+    back.copy_from_slice(&sequence.to_be_bytes());
     key
 }
 
@@ -408,9 +412,9 @@ mod tests {
     #[test]
     fn the_mark_sorts_after_everything_and_a_prefix_ends_before_the_next() {
         for key in [
-            ordered(u32::MAX >> 1, 0, 1),
+            ordered(u32::MAX >> 1, 0, 1).to_vec(),
             timed(u64::MAX, u64::MAX),
-            body(u64::MAX >> 1),
+            body(u64::MAX >> 1).to_vec(),
         ] {
             assert!(key.as_slice() < MARK_KEY, "{key:?}");
         }

@@ -5,7 +5,8 @@ use fjall::Snapshot;
 use oncue_core::message::{Body, Message, Sequence};
 use oncue_core::unit_of_work::OwnerId;
 
-use super::codec::{BodyRow, Home, IndexRow, PlaceRow, corrupt, decode_dead_letter};
+use super::body_row::BodyRow;
+use super::codec::{Home, IndexRow, PlaceRow, corrupt, decode_dead_letter};
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing};
 use super::index::{Index, LooseMessage};
@@ -168,7 +169,10 @@ fn read_standing(
             Space::Group,
             layout::in_group(Stand::Free, queue, name, sequence),
         ),
-        None => (Space::Ready, layout::ordered(queue, priority, sequence)),
+        None => {
+            let key = layout::ordered(queue, priority, sequence);
+            (Space::Ready, key.to_vec())
+        }
     };
     let Some(record) = engine.get(view, space, &key)? else {
         return Ok(None);

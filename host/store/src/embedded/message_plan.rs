@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use oncue_core::message::{DeadLetter, Header};
 
-use super::codec::{BodyRow, Home, PlaceRow, encode_dead_letter, seal};
+use super::body_row::BodyRow;
+use super::codec::{Home, PlaceRow, Row, encode_dead_letter, seal};
 use super::facts::{Facts, Standing, own_counts};
 use super::layout::{self, QueueNo, Space};
 use super::look::PART_BYTES;
@@ -74,9 +75,10 @@ impl Batch {
             parts,
             ..
         } = *facts;
-        self.delete(Space::Body, layout::body(sequence));
+        self.set_own(Space::Body, layout::body(sequence), Planned::Delete);
         for part in 0..parts {
-            self.delete(Space::Body, layout::body_part(sequence, part));
+            let key = layout::body_part(sequence, part);
+            self.set_own(Space::Body, key, Planned::Delete);
         }
         if let Some(id) = &facts.correlation {
             self.delete(
@@ -101,15 +103,17 @@ impl Batch {
         }
         match standing.home {
             Home::Free if facts.group.is_none() => {
-                let space = if standing.placed {
-                    Space::Straggler
-                } else {
-                    Space::Ready
-                };
-                self.delete(space, layout::ordered(queue, priority, sequence));
+                let key = layout::ordered(queue, priority, sequence);
+                match standing.placed {
+                    true => self.delete(Space::Straggler, key.to_vec()),
+                    false => self.set_own(Space::Ready, key, Planned::Delete),
+                }
             }
             Home::Leased { token, .. } => self.delete(Space::Place, layout::token(token.0)),
-            Home::Parked => self.delete(Space::Parked, layout::ordered(queue, priority, sequence)),
+            Home::Parked => {
+                let key = layout::ordered(queue, priority, sequence);
+                self.delete(Space::Parked, key.to_vec());
+            }
             Home::Free | Home::Waiting(..) => {}
         }
         if let Some(name) = &facts.group {
@@ -145,23 +149,20 @@ impl Batch {
         }
         match standing.home {
             Home::Free if facts.group.is_none() => {
-                let space = if standing.placed {
-                    Space::Straggler
-                } else {
-                    Space::Ready
-                };
                 let row = Planned::Index(standing.index_row(facts));
-                self.set(space, layout::ordered(queue, priority, sequence), row);
+                let key = layout::ordered(queue, priority, sequence);
+                match standing.placed {
+                    true => self.set(Space::Straggler, key.to_vec(), row),
+                    // Only a put brings a message that no place row knows.
+                    false => self.set_own(Space::Ready, key, row),
+                }
             }
             Home::Leased { token, .. } => {
                 self.put_row(Space::Place, layout::token(token.0), &facts.address());
             }
             Home::Parked => {
-                self.set(
-                    Space::Parked,
-                    layout::ordered(queue, priority, sequence),
-                    Planned::Bare,
-                );
+                let key = layout::ordered(queue, priority, sequence);
+                self.set(Space::Parked, key.to_vec(), Planned::Bare);
             }
             Home::Free | Home::Waiting(..) => {}
         }
@@ -194,21 +195,28 @@ impl Batch {
         }
     }
 
-    pub(super) fn plan_body(&mut self, number: QueueNo, header: &Header, body: &Bytes, parts: u32) {
+    /// The rows of a body. Gives the first, which has the header and, without parts, the body.
+    pub(super) fn plan_body(
+        &mut self,
+        number: QueueNo,
+        header: &Header,
+        body: &Bytes,
+        parts: u32,
+    ) -> Row {
         let sequence = header.id.sequence.0;
         let key = layout::body(sequence);
-        let prefix = BodyRow::prefix(number, header, parts);
         let inline: &[u8] = if parts == 0 { body } else { &[] };
-        let row = seal(Space::Body, &key, &[&prefix, inline]);
-        self.set(Space::Body, key, Planned::Sealed(row));
+        let row = BodyRow::seal(&key, number, header, parts, inline, &mut self.buffer);
+        self.set_own(Space::Body, key, Planned::Sealed(row.clone()));
         if parts > 0 {
             let length = usize::try_from(PART_BYTES).expect("a part fits into memory");
             for (part, bytes) in (0..).zip(body.chunks(length)) {
                 let key = layout::body_part(sequence, part);
                 let row = seal(Space::Body, &key, &[bytes]);
-                self.set(Space::Body, key, Planned::Sealed(row));
+                self.set_own(Space::Body, key, Planned::Sealed(row));
             }
         }
+        row
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `layout`, `codec` | keys and rows |
+//! | `layout`, `codec`, `body_row` | keys and rows |
 //! | `engine` | the only user of the engine |
 //! | `window`, `index`, `group` | what is in memory: fronts of indexes, who holds what |
 //! | `select`, `look`, `browse` | takes, claims and looks |
@@ -20,6 +20,7 @@
 //! rules it follows.
 
 mod apply;
+mod body_row;
 mod browse;
 mod check;
 mod codec;

@@ -18,7 +18,7 @@ use oncue_core::unit_of_work::{
 };
 
 use super::check::Checked;
-use super::codec::{Address, DedupRow, Home, IndexRow, encode, seal};
+use super::codec::{Address, DedupRow, Home, IndexRow, Row, RowKey, encode, seal};
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing};
 use super::group_plan::GroupWork;
@@ -31,7 +31,7 @@ use crate::{CommitError, StoreError};
 #[derive(Clone, Debug)]
 pub(super) enum Planned {
     Delete,
-    Sealed(Vec<u8>),
+    Sealed(Row),
     Index(IndexRow),
     Timed(Address),
     /// A key that says it all.
@@ -39,11 +39,11 @@ pub(super) enum Planned {
 }
 
 impl Planned {
-    /// The row as bytes. What was sealed before is moved out: nothing but the engine needs it.
-    pub(super) fn seal(&mut self, space: Space, key: &[u8]) -> Option<Vec<u8>> {
+    /// The row as bytes. What was sealed before is shared with the engine.
+    pub(super) fn seal(&self, space: Space, key: &[u8]) -> Option<Row> {
         match self {
             Self::Delete => None,
-            Self::Sealed(row) => Some(std::mem::take(row)),
+            Self::Sealed(row) => Some(row.clone()),
             Self::Index(row) => Some(encode(space, key, row)),
             Self::Timed(address) => Some(encode(space, key, address)),
             Self::Bare => Some(seal(space, key, &[])),
@@ -96,7 +96,13 @@ pub(super) struct Progress {
 
 /// A batch.
 pub(super) struct Batch {
+    /// Rows that a later unit of the same batch may change again: one per key.
     pub(super) rows: BTreeMap<(Space, Key), Planned>,
+    /// Rows that no other unit of the batch can touch, as they are of a message that is put by it,
+    /// or was held by it: in no order, one per key.
+    pub(super) own: Vec<(Space, RowKey, Planned)>,
+    /// For use within the sealing of bodies.
+    pub(super) buffer: Vec<u8>,
     pub(super) effects: Vec<Effect>,
     pub(super) groups: BTreeMap<Key, GroupWork>,
     /// Change of the durable counts.
@@ -117,6 +123,8 @@ impl Batch {
     pub(super) fn new(progress: Progress) -> Self {
         Self {
             rows: BTreeMap::new(),
+            own: Vec::new(),
+            buffer: Vec::new(),
             effects: Vec::new(),
             groups: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -133,7 +141,7 @@ impl Batch {
 
     /// True when something must be written before the batch can be applied.
     pub(super) fn is_durable(&self) -> bool {
-        !self.rows.is_empty()
+        !self.rows.is_empty() || !self.own.is_empty()
     }
 
     /// Plans a unit that was found applicable.
@@ -195,6 +203,11 @@ impl Batch {
 
     pub(super) fn set(&mut self, space: Space, key: Key, row: Planned) {
         self.rows.insert((space, key), row);
+    }
+
+    /// Plans a row of which no other unit of the batch can know.
+    pub(super) fn set_own(&mut self, space: Space, key: impl Into<RowKey>, row: Planned) {
+        self.own.push((space, key.into(), row));
     }
 
     pub(super) fn put_row<T: serde::Serialize>(&mut self, space: Space, key: Key, value: &T) {

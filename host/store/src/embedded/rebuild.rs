@@ -11,7 +11,8 @@ use fjall::Snapshot;
 use oncue_core::message::Attempts;
 use oncue_core::queue::Counts;
 
-use super::codec::{BodyRow, Home, MarkRow, MetaMarkRow, PlaceRow, QueueRow, TallyRow};
+use super::body_row::BodyRow;
+use super::codec::{Home, MarkRow, MetaMarkRow, PlaceRow, QueueRow, TallyRow};
 use super::engine::{Engine, WriteFault, unavailable};
 use super::facts::{Facts, Standing};
 use super::group_plan::GroupWork;
@@ -121,7 +122,7 @@ fn read_queues(engine: &Engine, view: &Snapshot) -> BTreeMap<QueueNo, QueueRow> 
 fn clear(engine: &Engine, view: &Snapshot, space: Space) -> Result<(), StoreError> {
     let mut rows = Vec::with_capacity(CHUNK);
     for row in engine.scan_raw(view, space, &[], layout::MARK_KEY) {
-        rows.push(((space, row?.0), None));
+        rows.push(((space, row?.0.into()), None));
         if rows.len() == CHUNK {
             engine
                 .write(std::mem::take(&mut rows))

@@ -107,6 +107,11 @@ fn open_engine(
     let (mut index, recovered, progress) = read_index(home, &engine, options, &mut found, unclean)?;
     // A sequence is used once even when everything else of the last opening is lost: its number is
     // durable first.
+    // What an older version wrote is read; what is written from now on it could not read.
+    found.format.version = FORMAT;
+    if !is_new && !home.is_of_newest_format() {
+        home.write_format().map_err(|error| disk(home, error))?;
+    }
     write_opening(home, &engine, found.format, opening)?;
     if is_new {
         home.write_format().map_err(|error| disk(home, error))?;
@@ -377,11 +382,8 @@ fn write_opening(
     let format_row = encode(Space::Meta, layout::FORMAT_KEY, &format);
     let opening_row = encode(Space::Meta, layout::OPENING_KEY, &opening);
     let rows = [
-        ((Space::Meta, layout::FORMAT_KEY.to_vec()), Some(format_row)),
-        (
-            (Space::Meta, layout::OPENING_KEY.to_vec()),
-            Some(opening_row),
-        ),
+        ((Space::Meta, layout::FORMAT_KEY.into()), Some(format_row)),
+        ((Space::Meta, layout::OPENING_KEY.into()), Some(opening_row)),
     ];
     engine.write(rows).map_err(|fault| {
         let (WriteFault::Write(error) | WriteFault::Sync(error)) = fault;

@@ -51,12 +51,12 @@ fn a84_a_newer_format_is_refused_with_the_way_forward_and_left_alone() {
     drop(rig);
     let file = path.join("format");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(text, "oncue store format 1\n");
-    for newer in ["oncue store format 2\n", "another store\n"] {
+    assert_eq!(text, "oncue store format 2\n");
+    for newer in ["oncue store format 3\n", "another store\n"] {
         std::fs::write(&file, newer).unwrap();
         let refused = refusal(&path);
         assert!(
-            matches!(refused, OpenError::Version { known: 1, .. }),
+            matches!(refused, OpenError::Version { known: 2, .. }),
             "{refused}"
         );
         let refused = refused.to_string();
@@ -65,8 +65,11 @@ fn a84_a_newer_format_is_refused_with_the_way_forward_and_left_alone() {
             "{refused}"
         );
     }
-    std::fs::write(&file, text).unwrap();
-    let taken = open(&path)
+    // An older one is opened, and from then on belongs to this version.
+    std::fs::write(&file, "oncue store format 1\n").unwrap();
+    let store = open(&path);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    let taken = store
         .take(&next(&q, oncue_core::unit_of_work::OwnerId(1)))
         .unwrap();
     assert_eq!(ids(&taken), [put]);
