@@ -14,6 +14,7 @@ use oncue_store::StopReason;
 use parking_lot::{Condvar, Mutex};
 
 use crate::command::{Answer, Command};
+use crate::main_loop::Pending;
 use crate::shared::QueueCell;
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskEnd;
@@ -34,6 +35,8 @@ pub enum Event {
     TaskResumes(TaskId, Option<Answer<()>>),
     /// A task has ended, in any way.
     TaskEnded(Box<TaskEnd>),
+    /// Units of a task that its host has lost, not yet answered.
+    Orphaned(Vec<Pending>),
     /// An operator, an application or the plugins directory asks for something.
     Command(Box<Command>),
     /// The store stopped writing, or writes again.

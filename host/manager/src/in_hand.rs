@@ -93,6 +93,12 @@ impl InHand {
         Some(number)
     }
 
+    /// True when no message can be marked before another mark is taken away.
+    pub fn is_full(&self) -> bool {
+        let slots = self.0.lock();
+        slots.as_ref().is_some_and(|slots| slots.free.is_empty())
+    }
+
     /// Takes the mark away: the message is settled or released.
     pub fn clear(&self, slot: Option<u32>) {
         let Some(number) = slot else { return };

@@ -50,8 +50,9 @@ pub(crate) struct Running {
     pub(crate) record: TaskRecord,
 }
 
-/// A commit of the manager's own, not yet answered.
-pub(crate) struct Pending {
+/// A commit of the manager's own or of a task that is lost, not yet answered.
+#[derive(Debug)]
+pub struct Pending {
     pub(crate) commit: Commit,
     /// What to give back if it is refused.
     pub(crate) held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
@@ -200,6 +201,10 @@ impl Manager {
             }
             Event::TaskWaits(task, target) => self.task_waits(task, target),
             Event::TaskResumes(task, answer) => self.task_resumes(task, answer),
+            Event::Orphaned(units) => {
+                self.pending.extend(units);
+                self.poll_commits();
+            }
             Event::TaskEnded(end) => self.task_ended(*end, now),
             Event::Command(command) => self.command(*command, now),
             Event::StoreStopped(why) => {
@@ -361,7 +366,7 @@ impl Manager {
                 Poll::Pending => true,
                 Poll::Ready(Ok(_)) => false,
                 Poll::Ready(Err(error)) => {
-                    tracing::warn!(%error, "the manager's own unit of work was refused");
+                    tracing::warn!(%error, "a unit of work that no task waits for was refused");
                     if let Some((owner, places)) = pending.held.take() {
                         shared.store.release(owner, &places);
                     }

@@ -1,24 +1,42 @@
 //! The message style: the manager drains the queue on the handler's behalf. Get one, call, settle,
 //! commit; in batches, one savepoint around each call and one durable write for all.
+//!
+//! Where the store allows it ([`super::pipeline`]) the next message is called while the last units
+//! wait for their sync, and some are fetched ahead. A unit that did more than handle its message
+//! and put others is awaited before the next call, and so is everything after a failed call.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Instant;
 
 use oncue_core::definition::TriggerType;
+use oncue_core::message::Message;
 use oncue_core::outcome::{CallEnd, Outcome};
 use oncue_core::unit_of_work::Disposition;
 use oncue_store::{CommitError, Select};
 
-use super::Handler;
+use super::open_unit::Savepoint;
+use super::port::PortError;
 use super::seen::Seen;
 use super::session::TaskSession;
 use super::settle::is_blamed;
+use super::{CallReport, Delivered, Handler};
+
+/// Messages of one fetch, at most.
+const FETCH_MAX: u128 = 16;
+
+/// How long the messages of one fetch take, nearly, in microseconds: so long other tasks of the
+/// queue are kept from them.
+const FETCH_MICROS: u128 = 1000;
 
 /// What the drain does next.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// Another unit.
     Go,
-    /// The same unit once more: a state key that it read was changed meanwhile.
+    /// The same messages once more: their unit was undone, uncharged.
     Again,
     /// The task ends.
     End,
@@ -27,143 +45,315 @@ enum Next {
 /// Drains the session's queue through `handler` until it is empty or the task should end. The
 /// caller then finishes the session.
 pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
-    // One start of `every` takes one message: its count of starts owed is the count of messages.
-    let single = session.spec.queue_attributes.trigger == TriggerType::Every;
+    let mut drain = Drain {
+        session,
+        handler,
+        // One start of `every` takes one message: its count of starts owed is the count of
+        // messages.
+        single: session.spec.queue_attributes.trigger == TriggerType::Every,
+        serial: false,
+        pace: Pace::default(),
+    };
     loop {
+        let began = drain.pace.begin();
+        let next = drain.step().await;
+        drain.pace.end(began);
+        match next {
+            Next::Again => {}
+            Next::Go if !drain.single => {}
+            Next::Go | Next::End => break,
+        }
+    }
+    session.give_back_fetched();
+    if let Err(error) = session.caught_up().await {
+        // What was refused is back, and the rule is asked about it.
+        drain.refused(error);
+    }
+}
+
+/// How fast messages are handled, to know how many to fetch at once.
+struct Pace {
+    /// Microseconds of one step, smoothed.
+    step: u128,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { step: FETCH_MICROS }
+    }
+}
+
+impl Pace {
+    fn begin(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn end(&mut self, began: Instant) {
+        self.step = (self.step + began.elapsed().as_micros()) / 2;
+    }
+
+    /// How many messages take about as long as a fetch should.
+    fn fetch(&self) -> usize {
+        let count = (FETCH_MICROS / self.step.max(1)).clamp(1, FETCH_MAX);
+        usize::try_from(count).unwrap_or(1)
+    }
+}
+
+/// A drain in progress.
+struct Drain<'a, H> {
+    session: &'a Arc<TaskSession>,
+    handler: &'a mut H,
+    /// It ends after one unit.
+    single: bool,
+    /// The next unit begins with nothing under way and is awaited: the last chain was refused for
+    /// what it may have done to itself.
+    serial: bool,
+    pace: Pace,
+}
+
+/// How the calls of one unit ended.
+#[derive(Default)]
+struct Calls {
+    /// One of them did not end well.
+    failed: bool,
+    /// The task ends after this unit.
+    ended: bool,
+}
+
+impl<H: Handler> Drain<'_, H> {
+    async fn step(&mut self) -> Next {
+        let session = self.session;
         if session.should_end() {
             session.first_get_answered();
-            return;
+            return Next::End;
         }
         let conflicts = session.progress.lock().conflicts;
-        let batch = if single || conflicts > 0 || session.cell.is_limited() {
+        session.run_alone_after(conflicts).await;
+        let one_by_one = self.single || self.serial || conflicts > 0;
+        let batch = if one_by_one || session.cell.is_limited() {
             1
         } else {
             session.spec.attributes.batch as usize
         };
-        session.run_alone_after(conflicts).await;
-        match one_unit(session, handler, batch).await {
-            Next::Again => {}
-            Next::Go if !single => {}
-            Next::Go | Next::End => return,
+        match self.fetch(batch, one_by_one).await {
+            Ok(true) => {}
+            Ok(false) => return self.nothing_there().await,
+            Err(error) => {
+                let mut progress = session.progress.lock();
+                progress.fail(None, Outcome::Released, error.to_string(), None);
+                return Next::End;
+            }
+        }
+        let count = self.begin(batch);
+        if count == 0 {
+            return Next::Again;
+        }
+        match self.call_all(count).await {
+            Ok(calls) => self.end_unit(count, &calls, one_by_one).await,
+            Err(error) => self.refused(error),
         }
     }
-}
 
-async fn one_unit<H: Handler>(session: &Arc<TaskSession>, handler: &mut H, batch: usize) -> Next {
-    let count = match take_batch(session, batch) {
-        Ok(0) => return Next::End,
-        Ok(count) => count,
-        Err(error) => {
-            session
-                .progress
-                .lock()
-                .fail(None, Outcome::Released, error.to_string(), None);
+    /// True when a message is there, from the last fetch or a new one.
+    async fn fetch(&mut self, batch: usize, one_by_one: bool) -> Result<bool, PortError> {
+        let session = self.session;
+        if !session.cell.attributes.load().get {
+            session.give_back_fetched();
+            session.first_get_answered();
+            return Ok(false);
+        }
+        if session.has_fetched() {
+            return Ok(true);
+        }
+        let mut most = batch;
+        if session.pipelines {
+            // A task that never waits must let others of its worker run.
+            give_way().await;
+            if batch == 1 && !one_by_one && !session.cell.is_limited() {
+                most = self.pace.fetch();
+            }
+        }
+        let taken = session.take(session.owner(), &session.cell, Select::Next, most);
+        session.first_get_answered();
+        let taken = taken?;
+        let found = !taken.is_empty();
+        session.fetched(taken);
+        Ok(found)
+    }
+
+    /// No message can be taken now: perhaps because those under way hold their groups.
+    async fn nothing_there(&mut self) -> Next {
+        let session = self.session;
+        if !session.oldest_answered().await {
             return Next::End;
         }
-    };
-    let mut good = Vec::new();
-    let mut ended = false;
-    for index in 0..count {
-        match one_message(session, handler, index).await {
-            Settled::Well(id) => good.push(id),
-            Settled::Failed => {}
-            // The instance is gone and the rest of the batch has not been tried: it goes back
-            // uncharged.
-            Settled::Trapped => break,
-            Settled::NotTried => {
-                ended = true;
-                break;
-            }
-        }
+        session.take_answers();
+        self.after_answers().await
     }
-    match session.commit_unit().await {
-        Ok(()) => {
-            let mut progress = session.progress.lock();
-            progress.conflicts = 0;
-            for id in good {
-                progress.note(id, Outcome::Committed, None);
-            }
-        }
-        Err(CommitError::Conflict(what)) => {
-            session.release_all();
-            let mut progress = session.progress.lock();
-            progress.conflicts += 1;
-            tracing::debug!(task = %session.spec.id, %what, "state conflict: the unit runs again");
-            return if ended { Next::End } else { Next::Again };
-        }
-        Err(error) => {
-            session.release_all();
-            session
-                .progress
-                .lock()
-                .fail(None, Outcome::Released, error.to_string(), None);
-            ended = true;
-        }
-    }
-    if ended { Next::End } else { Next::Go }
-}
 
-fn take_batch(session: &Arc<TaskSession>, batch: usize) -> Result<usize, super::port::PortError> {
-    if !session.cell.attributes.load().get {
-        session.first_get_answered();
-        return Ok(0);
+    /// Puts the next fetched messages into the open unit; answers how many.
+    fn begin(&self, batch: usize) -> usize {
+        let session = self.session;
+        let mut count = 0;
+        while count < batch
+            && let Some(message) = session.next_fetched()
+        {
+            let delivered = session.deliver_first(message);
+            session.unit.lock().got(delivered, None);
+            count += 1;
+        }
+        count
     }
-    let owner = session.unit.lock().owner;
-    let taken = session.take(owner, &session.cell, Select::Next, batch);
-    session.first_get_answered();
-    let taken = taken?;
-    let count = taken.len();
-    for message in taken {
-        let delivered = session.deliver(&session.cell, message);
-        session.unit.lock().got(delivered, None);
+
+    /// Calls the handler for each message of the unit. An error: the whole unit is undone, because
+    /// one before it was.
+    async fn call_all(&mut self, count: usize) -> Result<Calls, CommitError> {
+        let mut calls = Calls::default();
+        for index in 0..count {
+            match self.one_message(index).await? {
+                Settled::Well => continue,
+                Settled::Failed => calls.failed = true,
+                // The instance is gone and the rest of the batch has not been tried: it goes back
+                // uncharged.
+                Settled::Trapped => {
+                    calls.failed = true;
+                    break;
+                }
+                Settled::NotTried => {
+                    calls.failed = true;
+                    calls.ended = true;
+                    break;
+                }
+            }
+        }
+        Ok(calls)
     }
-    Ok(count)
+
+    async fn end_unit(&mut self, count: usize, calls: &Calls, one_by_one: bool) -> Next {
+        let session = self.session;
+        let waits = calls.failed || one_by_one || !session.unit.lock().is_plain(count);
+        if session.pipelines && !waits {
+            session.submit_unit().await;
+            session.take_answers();
+            while session.is_pipeline_full() {
+                session.oldest_answered().await;
+                session.take_answers();
+            }
+            return self.after_answers().await;
+        }
+        if calls.failed {
+            session.give_back_fetched();
+        }
+        let next = match session.commit_unit().await {
+            Ok(()) => {
+                self.serial = false;
+                Next::Go
+            }
+            Err(error) => self.refused(error),
+        };
+        if calls.ended { Next::End } else { next }
+    }
+
+    /// After answers were taken: one of them may have been a refusal.
+    async fn after_answers(&mut self) -> Next {
+        if !self.session.was_refused() {
+            return Next::Go;
+        }
+        match self.session.caught_up().await {
+            Ok(()) => Next::Go,
+            Err(error) => self.refused(error),
+        }
+    }
+
+    /// A unit was refused, and everything in hand is back.
+    fn refused(&mut self, error: CommitError) -> Next {
+        let session = self.session;
+        let mut progress = session.progress.lock();
+        match error {
+            CommitError::Conflict(what) => {
+                progress.conflicts += 1;
+                tracing::debug!(
+                    task = %session.spec.id, %what,
+                    "state conflict: the unit runs again"
+                );
+                Next::Again
+            }
+            // The put saw a depth without what was under way. Next time it sees all, and the
+            // handler is told.
+            CommitError::QueueFull { .. } if !self.serial => {
+                self.serial = true;
+                Next::Again
+            }
+            error => {
+                progress.fail(None, Outcome::Released, error.to_string(), None);
+                Next::End
+            }
+        }
+    }
+
+    async fn one_message(&mut self, index: usize) -> Result<Settled, CommitError> {
+        let session = self.session;
+        if session.shared.in_hand.is_full() {
+            // What is under way has slots, too.
+            session.caught_up().await?;
+        }
+        let Some((delivered, savepoint)) = put_in_hand(session, index) else {
+            return Ok(Settled::NotTried);
+        };
+        let report = self.handler.call(&delivered).await;
+        session.fuel.fetch_add(report.fuel, Ordering::Relaxed);
+        if report.end == CallEnd::Ok {
+            let mut unit = session.unit.lock();
+            // What the handler itself got in this call is part of the unit that it says is done.
+            let since = unit.savepoint_taken(&savepoint);
+            for taken in unit.taken.iter_mut().skip(since) {
+                taken.disposition = Some(Disposition::Remove);
+            }
+            if let Some(taken) = unit.taken.get_mut(index) {
+                taken.disposition = Some(Disposition::Remove);
+                taken.is_done = true;
+            }
+            return Ok(Settled::Well);
+        }
+        // It failed after units that are not yet durable: only if they are does it count.
+        session.caught_up().await?;
+        Ok(failed_call(session, &delivered, &savepoint, &report))
+    }
 }
 
 enum Settled {
-    Well(oncue_core::message::MessageId),
+    Well,
     Failed,
     Trapped,
     NotTried,
 }
 
-async fn one_message<H: Handler>(
-    session: &Arc<TaskSession>,
-    handler: &mut H,
-    index: usize,
+/// Marks a message of the open unit as in hand; from here on the call can be undone alone.
+fn put_in_hand(session: &TaskSession, index: usize) -> Option<(Arc<Delivered>, Savepoint)> {
+    let mut unit = session.unit.lock();
+    let taken = unit.taken.get_mut(index)?;
+    let delivered = Arc::clone(&taken.delivered);
+    let header = &delivered.message.header;
+    taken.in_hand = session.shared.in_hand.mark(&delivered.queue, header.id);
+    unit.hop = header.hop_count;
+    unit.input = Some(header.id);
+    unit.requests = 0;
+    unit.seen = Seen::new(!unit.writes.is_empty());
+    let savepoint = unit.savepoint();
+    Some((delivered, savepoint))
+}
+
+/// Undoes what a failed call did, and decides what becomes of its message.
+fn failed_call(
+    session: &TaskSession,
+    delivered: &Arc<Delivered>,
+    savepoint: &Savepoint,
+    report: &CallReport,
 ) -> Settled {
-    let (delivered, savepoint) = {
-        let mut unit = session.unit.lock();
-        let Some(taken) = unit.taken.get_mut(index) else {
-            return Settled::NotTried;
-        };
-        let delivered = Arc::clone(&taken.delivered);
-        let header = &delivered.message.header;
-        taken.in_hand = session.shared.in_hand.mark(&delivered.queue, header.id);
-        unit.hop = header.hop_count;
-        unit.input = Some(header.id);
-        unit.requests = 0;
-        unit.seen = Seen::new(!unit.writes.is_empty());
-        (delivered, unit.savepoint())
-    };
-    let report = handler.call(&delivered).await;
-    session.fuel.fetch_add(report.fuel, Ordering::Relaxed);
-    if report.end == CallEnd::Ok {
-        let mut unit = session.unit.lock();
-        // What the handler itself got in this call is part of the unit that it says is done.
-        let since = unit.savepoint_taken(&savepoint);
-        for taken in unit.taken.iter_mut().skip(since) {
-            taken.disposition = Some(Disposition::Remove);
-        }
-        if let Some(taken) = unit.taken.get_mut(index) {
-            taken.disposition = Some(Disposition::Remove);
-        }
-        return Settled::Well(delivered.message.header.id);
-    }
-    session.keep_failure(&report, Some((&delivered, &savepoint)));
+    session.keep_failure(report, Some((delivered, savepoint)));
     let (extra, owner) = {
         let mut unit = session.unit.lock();
-        (unit.roll_back(&savepoint), unit.owner)
+        (unit.roll_back(savepoint), unit.owner)
     };
     for taken in &extra {
         session.shared.in_hand.clear(taken.in_hand);
@@ -174,20 +364,46 @@ async fn one_message<H: Handler>(
     }
     if !is_blamed(&report.end) {
         let detail = super::settle::detail(&report.end);
-        session
-            .progress
-            .lock()
-            .fail(None, session.outcome(&report.end), detail, None);
+        let outcome = session.outcome(&report.end);
+        session.progress.lock().fail(None, outcome, detail, None);
         return Settled::NotTried;
     }
-    session.note_failure(&delivered, &report.end);
-    let disposition = session.after_failure(std::slice::from_ref(&delivered), &report);
+    session.note_failure(delivered, &report.end);
+    let disposition = session.after_failure(std::slice::from_ref(delivered), report);
     session
         .unit
         .lock()
-        .decide(&delivered, disposition.into_iter().next().flatten());
+        .decide(delivered, disposition.into_iter().next().flatten());
     match report.end {
         CallEnd::Stopped { .. } => Settled::Trapped,
         _ => Settled::Failed,
     }
+}
+
+impl TaskSession {
+    /// A message as the drain hands it to its call. Message style asks of none whether the task
+    /// had it before.
+    fn deliver_first(&self, message: Message) -> Arc<Delivered> {
+        let threshold = self.cell.attributes.load().backout_threshold;
+        let failed = message.attempts.backout_count;
+        Arc::new(Delivered {
+            queue: self.cell.name.clone(),
+            attempts_left: threshold.saturating_sub(failed).max(1),
+            message,
+            fresh: true,
+        })
+    }
+}
+
+/// Lets whoever else waits for this thread go first, once.
+async fn give_way() {
+    let mut gave = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

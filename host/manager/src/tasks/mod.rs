@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub mod drain;
 pub mod failures;
 pub mod open_unit;
+pub mod pipeline;
 pub mod port;
 pub mod probe;
 pub mod puts;

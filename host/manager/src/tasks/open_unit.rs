@@ -28,6 +28,8 @@ pub struct TakenMessage {
     pub in_hand: Option<u32>,
     /// It answers a request of this unit.
     pub is_reply: bool,
+    /// Its call ended well: once the unit is durable it counts as committed.
+    pub is_done: bool,
 }
 
 impl TakenMessage {
@@ -142,6 +144,7 @@ impl OpenUnit {
             disposition: None,
             in_hand,
             is_reply: false,
+            is_done: false,
         });
     }
 
@@ -168,58 +171,74 @@ impl OpenUnit {
         }
     }
 
-    /// Decides about every message that has no decision yet.
+    /// Decides about every message that has no decision yet: all of them are done.
     pub fn settle_rest(&mut self, disposition: &Disposition) {
         for taken in &mut self.taken {
             taken.disposition.get_or_insert_with(|| disposition.clone());
+            taken.is_done = true;
         }
     }
 
-    /// The unit as a commit asks for it, and the messages that have no decision: they are to be
-    /// released.
+    /// True when its `count` calls did nothing but handle their messages and put others: what
+    /// follows it then sees the same whether or not it is durable yet. A suspect's unit is awaited,
+    /// so that a crash finds one of them in hand; one that put under a key, so that the next unit
+    /// meets it.
     #[must_use]
-    pub fn to_commit(&self, namespace: &str) -> (Unit, Vec<(QueueName, Sequence)>) {
+    pub fn is_plain(&self, count: usize) -> bool {
+        let is_suspect =
+            |taken: &TakenMessage| taken.delivered.message.attempts.interrupted_count > 0;
+        self.taken.len() == count
+            && self.reads.is_empty()
+            && self.writes.is_empty()
+            && self.requests == 0
+            && !self.seen.browsed
+            && !self.seen.listed_keys
+            && !self.taken.iter().any(is_suspect)
+            && self.puts.iter().all(|put| put.key.is_none())
+    }
+
+    /// The unit as a commit asks for it. Puts, reads and writes are moved out; messages that have no
+    /// decision are not in it.
+    #[must_use]
+    pub fn to_commit(&mut self, namespace: &str) -> Unit {
         let mut settles = Vec::with_capacity(self.taken.len());
-        let mut released = Vec::new();
         for taken in &self.taken {
-            let (queue, sequence) = taken.place();
-            match &taken.disposition {
-                Some(disposition) => settles.push(Settle {
+            if let Some(disposition) = &taken.disposition {
+                let (queue, sequence) = taken.place();
+                settles.push(Settle {
                     queue,
                     sequence,
                     disposition: disposition.clone(),
-                }),
-                None => released.push((queue, sequence)),
+                });
             }
         }
         let namespace = || namespace.to_owned();
-        let unit = Unit {
+        let read = |(key, revision)| StateRead {
+            namespace: namespace(),
+            key,
+            revision,
+        };
+        let write = |(key, value)| StateWrite {
+            namespace: namespace(),
+            key,
+            value,
+        };
+        Unit {
             owner: Some(self.owner),
             settles,
-            puts: self.puts.clone(),
-            reads: self
-                .reads
-                .iter()
-                .map(|(key, revision)| StateRead {
-                    namespace: namespace(),
-                    key: key.clone(),
-                    revision: *revision,
-                })
+            puts: std::mem::take(&mut self.puts),
+            reads: std::mem::take(&mut self.reads)
+                .into_iter()
+                .map(read)
                 .collect(),
-            writes: self
-                .writes
-                .iter()
-                .map(|(key, value)| StateWrite {
-                    namespace: namespace(),
-                    key: key.clone(),
-                    value: value.clone(),
-                })
+            writes: std::mem::take(&mut self.writes)
+                .into_iter()
+                .map(write)
                 .collect(),
             records: Vec::new(),
             task: None,
             key_taken_is_conflict: true,
             chain: None,
-        };
-        (unit, released)
+        }
     }
 }

@@ -90,7 +90,11 @@ impl TaskSession {
                 cell.name, attributes.max_depth
             )));
         }
-        let put = self.build_put(&unit, &cell, &attributes, request)?;
+        let mut put = self.build_put(&unit, &cell, &attributes, request)?;
+        if put.queue == cell.name && self.has_pending() {
+            // The depth above is without the puts of units under way: the store has the last word.
+            put.max_depth = Some(attributes.max_depth);
+        }
         if let Some(known) = self.known_key(&unit, &put)? {
             return Ok(known);
         }

@@ -75,6 +75,7 @@ impl TaskSession {
     ) -> Result<Arc<Delivered>, PortError> {
         self.probe(SessionCall::Request(&request.queue))?;
         let cell = self.may_put(&request.queue)?;
+        self.guest_catches_up().await?;
         let replies = QueueName::replies();
         let reply_cell = self.shared.cell(&replies).ok_or_else(|| {
             PortError::UnknownQueue(format!(

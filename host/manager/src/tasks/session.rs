@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedRwLockWriteGuard};
 
 use super::open_unit::OpenUnit;
+use super::pipeline::{Pipeline, may_pipeline};
 use super::port::{GetOptions, Got, MAX_WAIT, PortError};
 use super::probe::SessionCall;
 use super::record::{Progress, TaskEnd};
@@ -39,6 +40,10 @@ pub struct TaskSession {
     pub(crate) spec: TaskSpec,
     pub(crate) cell: Arc<QueueCell>,
     pub(crate) unit: Mutex<OpenUnit>,
+    /// Units under way and messages fetched ahead. Locked after `unit`, never before it.
+    pub(crate) pipeline: Mutex<Pipeline>,
+    /// Units may be submitted before the last one is durable.
+    pub(crate) pipelines: bool,
     pub(crate) progress: Mutex<Progress>,
     pub(crate) started: Timestamp,
     /// Set by the manager: end at the next unit boundary.
@@ -47,7 +52,7 @@ pub struct TaskSession {
     first_answered: AtomicBool,
     /// It has looked for a message at least once.
     tried: AtomicBool,
-    /// Messages settled by this task, for the quantum.
+    /// Messages settled by units that this task has submitted, for the quantum.
     pub(crate) served: AtomicU32,
     /// Fuel burnt so far, for fairness.
     pub(crate) fuel: AtomicU64,
@@ -83,6 +88,8 @@ impl TaskSession {
         let started = shared.now();
         Arc::new(Self {
             unit: Mutex::new(OpenUnit::new(owner)),
+            pipeline: Mutex::new(Pipeline::new(owner)),
+            pipelines: may_pipeline(&shared, &spec),
             progress: Mutex::new(Progress::default()),
             shared,
             spec,
@@ -217,6 +224,7 @@ impl TaskSession {
         self.probe(SessionCall::Get(&queue))?;
         let granted = queue == self.spec.queue || self.spec.attributes.grants.may_get(&queue);
         let cell = self.granted("get", granted, &queue)?;
+        self.guest_catches_up().await?;
         if self.spec.component.style.works_the_queue() && self.unit.lock().taken.is_empty() {
             let conflicts = self.cell.conflicts.load(Ordering::Relaxed);
             self.run_alone_after(conflicts).await;
@@ -349,7 +357,7 @@ impl TaskSession {
     ///
     /// # Errors
     /// See [`PortError`].
-    pub fn browse(
+    pub async fn browse(
         &self,
         queue: &QueueName,
         cursor: Option<String>,
@@ -357,6 +365,7 @@ impl TaskSession {
     ) -> Result<Page, PortError> {
         self.probe(SessionCall::Browse(queue))?;
         self.granted("browse", self.may_browse(queue), queue)?;
+        self.guest_catches_up().await?;
         self.unit.lock().seen.browsed = true;
         let browse = Browse {
             queue: queue.clone(),
@@ -375,11 +384,12 @@ impl TaskSession {
     ///
     /// # Errors
     /// See [`PortError`].
-    pub fn depth(&self, queue: &QueueName) -> Result<u64, PortError> {
+    pub async fn depth(&self, queue: &QueueName) -> Result<u64, PortError> {
         self.probe(SessionCall::Depth(queue))?;
         let grants = &self.spec.attributes.grants;
         let named = self.may_browse(queue) || grants.may_get(queue) || grants.may_put(queue);
         let cell = self.granted("browse", named, queue)?;
+        self.guest_catches_up().await?;
         self.unit.lock().seen.browsed = true;
         Ok(cell.depth())
     }
@@ -405,6 +415,7 @@ impl TaskSession {
         if self.finished.swap(true, Ordering::SeqCst) {
             return;
         }
+        self.hand_over();
         self.release_all();
         cost.refused = self
             .refusals
@@ -423,21 +434,6 @@ impl TaskSession {
     /// The host could not start the task: there is no end to tell of.
     pub(crate) fn abandon(&self) {
         self.finished.store(true, Ordering::SeqCst);
-    }
-
-    /// Gives everything back that is still in hand, uncharged, and empties the unit.
-    pub(crate) fn release_all(&self) {
-        let mut unit = self.unit.lock();
-        let owner = unit.owner;
-        let unit = std::mem::replace(&mut *unit, OpenUnit::new(self.shared.new_owner()));
-        *self.alone.lock() = None;
-        for taken in &unit.taken {
-            self.shared.in_hand.clear(taken.in_hand);
-        }
-        let places: Vec<_> = unit.taken.iter().map(|taken| taken.place()).collect();
-        if !places.is_empty() {
-            self.shared.store.release(owner, &places);
-        }
     }
 }
 

@@ -8,12 +8,10 @@ use bytes::Bytes;
 use oncue_core::backout::{self, Blame, Case, Culprit, Decision, Trouble};
 use oncue_core::definition::Style;
 use oncue_core::outcome::{CallEnd, Failure, Outcome};
-use oncue_core::unit_of_work::{Disposition, TaskRow, Unit};
+use oncue_core::unit_of_work::{Disposition, TaskRow};
 use oncue_store::CommitError;
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::open_unit::OpenUnit;
-use super::record::count_puts;
 use super::session::TaskSession;
 use super::{CallReport, Delivered};
 
@@ -21,48 +19,14 @@ use super::{CallReport, Delivered};
 const CONFLICTS_BEFORE_ALONE: u32 = 3;
 
 impl TaskSession {
-    /// Commits the open unit: one durable write. Undecided messages go back uncharged. On success
-    /// the session has a new, empty unit; on an error the old one is still open, and the caller
-    /// undoes it.
+    /// Commits the open unit and waits until it, and what was submitted before it, is durable.
+    /// Undecided messages go back uncharged. The session then has a new, empty unit.
     ///
     /// # Errors
-    /// As the store's commit.
+    /// As the store's commit. Nothing is in hand then: everything is back, uncharged.
     pub(crate) async fn commit_unit(&self) -> Result<(), CommitError> {
-        let (mut unit, released, owner) = {
-            let open = self.unit.lock();
-            let (unit, released) = open.to_commit(self.namespace());
-            (unit, released, open.owner)
-        };
-        unit.task = self.failure_row();
-        let settled: Vec<_> = unit.settles.iter().map(|settle| settle.sequence).collect();
-        let puts = count_puts(&unit.puts);
-        if !(settled.is_empty() && unit.puts.is_empty() && unit.writes.is_empty()) {
-            let turn = self.turn_to_commit(&unit).await;
-            self.shared.store.commit(unit).await?;
-            drop(turn);
-        }
-        if !puts.is_empty() {
-            self.progress.lock().put(&puts);
-        }
-        *self.alone.lock() = None;
-        let next = OpenUnit::new(self.shared.new_owner());
-        let done = std::mem::replace(&mut *self.unit.lock(), next);
-        for taken in &done.taken {
-            self.shared.in_hand.clear(taken.in_hand);
-        }
-        if !released.is_empty() {
-            self.shared.store.release(owner, &released);
-        }
-        if !settled.is_empty() {
-            self.progress.lock().moved_on = true;
-            let count = u32::try_from(settled.len()).unwrap_or(u32::MAX);
-            self.served.fetch_add(count, Ordering::Relaxed);
-            let mut limit = self.cell.unit_limit.lock();
-            for sequence in &settled {
-                limit.settled(*sequence);
-            }
-        }
-        Ok(())
+        self.submit_unit().await;
+        self.caught_up().await
     }
 
     /// After three state conflicts in a row the next unit runs alone: no other unit of its
@@ -75,8 +39,11 @@ impl TaskSession {
     }
 
     /// Waits while another unit of the namespace runs alone.
-    async fn turn_to_commit(&self, unit: &Unit) -> Option<OwnedRwLockReadGuard<()>> {
-        let uses_state = !(unit.reads.is_empty() && unit.writes.is_empty());
+    pub(crate) async fn turn_to_commit(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        let uses_state = {
+            let unit = self.unit.lock();
+            !(unit.reads.is_empty() && unit.writes.is_empty())
+        };
         if !uses_state || self.alone.lock().is_some() {
             return None;
         }
@@ -86,7 +53,7 @@ impl TaskSession {
 
     /// The record of a task that has failed, to be durable with the failure's own commit and with
     /// no later one.
-    fn failure_row(&self) -> Option<TaskRow> {
+    pub(crate) fn failure_row(&self) -> Option<TaskRow> {
         let mut progress = self.progress.lock();
         if !std::mem::take(&mut progress.unrecorded) {
             return None;
@@ -220,7 +187,6 @@ impl TaskSession {
         }
         if let Err(error) = self.commit_unit().await {
             tracing::warn!(task = %self.spec.id, %error, "a failed attempt could not be recorded");
-            self.release_all();
         }
     }
 }

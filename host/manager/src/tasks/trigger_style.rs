@@ -27,24 +27,12 @@ impl TaskSession {
     /// Commits what is open, with all that is still undecided.
     async fn commit_rest(&self) -> Result<(), PortError> {
         self.unit.lock().settle_rest(&Disposition::Remove);
-        let ids: Vec<_> = self
-            .unit
-            .lock()
-            .taken
-            .iter()
-            .map(|t| t.delivered.message.header.id)
-            .collect();
         match self.commit_unit().await {
             Ok(()) => {
                 self.cell.conflicts.store(0, Ordering::Relaxed);
-                let mut progress = self.progress.lock();
-                for id in ids {
-                    progress.note(id, Outcome::Committed, None);
-                }
                 Ok(())
             }
             Err(error) => {
-                self.release_all();
                 if matches!(error, CommitError::Conflict(_)) {
                     self.cell.conflicts.fetch_add(1, Ordering::Relaxed);
                 }

@@ -3,6 +3,7 @@
 use oncue_core::outcome::CallEnd;
 use oncue_manager::ManagerConfig;
 
+use crate::gated::{Run, gated, kill, plainly, start_again};
 use crate::rig::Rig;
 use crate::values::{Pairs, plain, trapped};
 
@@ -115,6 +116,51 @@ fn a30_among_several_in_hand_only_the_one_suspect_is_charged_and_the_others_beco
         rig.end(task, CallEnd::Ok);
     }
     assert_eq!(rig.bodies("echo"), ["b"]);
+}
+
+#[test]
+fn a30_with_several_units_pending_at_a_kill_each_message_is_back_once_as_a_suspect() {
+    let directory = tempfile::tempdir().unwrap();
+    // The first start keeps an in-hand file, too.
+    let (rig, _) = gated(&[], &[], &[]);
+    let (mut rig, store) = start_again(rig, &directory);
+    rig.put_all(["a", "b", "c"].map(|body| plain("in", body)).into())
+        .unwrap();
+    store.stall();
+    let mut run = Run::of(&mut rig, plainly);
+    run.go(&mut rig);
+    assert_eq!((run.calls().len(), store.stalled()), (3, 3));
+    store.resume_one();
+    let (mut rig, store) = kill(rig, run, &directory);
+    // The first had become durable: it is gone, and the others come back, once.
+    assert_eq!(rig.bodies("out"), ["a"]);
+    assert_eq!(rig.bodies("in"), ["b", "c"]);
+    for browsed in rig.browse("in") {
+        let attempts = browsed.message.attempts;
+        assert_eq!((attempts.backout_count, attempts.interrupted_count), (0, 1));
+    }
+    // Suspects are awaited one by one, so that a second kill finds one in hand.
+    rig.put("in", "d");
+    store.stall();
+    let mut run = Run::of(&mut rig, plainly);
+    run.go(&mut rig);
+    assert_eq!((run.calls(), store.stalled()), (vec!["b".to_owned()], 1));
+    let (mut rig, _) = kill(rig, run, &directory);
+    let counts: Vec<_> = rig
+        .browse("in")
+        .iter()
+        .map(|one| one.message.attempts)
+        .map(|attempts| (attempts.backout_count, attempts.interrupted_count))
+        .collect();
+    assert_eq!(
+        counts.iter().filter(|count| count.0 == 1).count(),
+        1,
+        "{counts:?}"
+    );
+    rig.advance(10_000);
+    rig.run_all();
+    assert_eq!(rig.depth("in"), 0);
+    assert_eq!(rig.bodies("out").len(), 1, "run_all puts nothing");
 }
 
 #[test]

@@ -449,8 +449,8 @@ fn puts_need_a_grant_to_the_handlers_own_queue_too_and_refusals_are_recorded() {
             let refused = task.put(plain(queue, "x")).unwrap_err().to_string();
             assert!(refused.ends_with("[not-granted]"), "{refused}");
         }
-        assert!(task.browse(&name("in"), None, 1).is_ok());
-        assert!(task.depth(&name("secret")).is_err());
+        assert!(at_once(task.browse(&name("in"), None, 1)).is_ok());
+        assert!(at_once(task.depth(&name("secret"))).is_err());
         CallEnd::Ok
     });
     let refused = rig.records().remove(0).cost.refused;

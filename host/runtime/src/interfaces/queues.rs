@@ -32,10 +32,10 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     queues.func_wrap_async("get", |store: Store<'_>, (options,): (GetOptions,)| {
         Box::new(async move { answer(get(store, options).await) })
     })?;
-    queues.func_wrap(
+    queues.func_wrap_async(
         "browse",
         |store: Store<'_>, (queue, cursor, max): Browse| {
-            answer(browse(store.data(), &queue, cursor, max))
+            Box::new(async move { answer(browse(store, &queue, cursor, max).await) })
         },
     )?;
     queues.func_wrap("put", |store: Store<'_>, (queue, content, options): Put| {
@@ -50,8 +50,8 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
     queues.func_wrap("forward", |store: Store<'_>, (message, queue): Forward| {
         answer(forward(store.data(), &message, &queue))
     })?;
-    queues.func_wrap("depth", |store: Store<'_>, (queue,): (String,)| {
-        answer(depth(store.data(), &queue))
+    queues.func_wrap_async("depth", |store: Store<'_>, (queue,): (String,)| {
+        Box::new(async move { answer(depth(store, &queue).await) })
     })?;
     Ok(())
 }
@@ -127,9 +127,14 @@ fn refill(store: &mut Store<'_>) -> wasmtime::Result<()> {
     store.set_fuel(fuel)
 }
 
-fn browse(guest: &Guest, queue: &str, cursor: Option<String>, max: u32) -> Result<Page, No> {
-    let (session, queue) = (guest.session()?, queue_name(queue)?);
-    let page = session.browse(&queue, cursor, max)?;
+async fn browse(
+    store: Store<'_>,
+    queue: &str,
+    cursor: Option<String>,
+    max: u32,
+) -> Result<Page, No> {
+    let (session, queue) = (Arc::clone(store.data().session()?), queue_name(queue)?);
+    let page = session.browse(&queue, cursor, max).await?;
     // Of another queue only the usual threshold is known here; the figure is for information.
     let threshold = if queue == session.spec().queue {
         session.spec().queue_attributes.backout_threshold
@@ -194,6 +199,7 @@ fn forward(guest: &Guest, message: &Resource<MessageHandle>, queue: &str) -> Res
     Ok(guest.session()?.forward(delivered, &queue)?.to_string())
 }
 
-fn depth(guest: &Guest, queue: &str) -> Result<u64, No> {
-    Ok(guest.session()?.depth(&queue_name(queue)?)?)
+async fn depth(store: Store<'_>, queue: &str) -> Result<u64, No> {
+    let session = Arc::clone(store.data().session()?);
+    Ok(session.depth(&queue_name(queue)?).await?)
 }
