@@ -10,16 +10,23 @@
 
 #![expect(clippy::print_stdout, reason = "figures are its output")]
 
+mod append_log;
+mod callers;
 mod chart;
+mod classic;
 mod cpu;
 mod figures;
 mod floor;
 mod host;
+mod http;
 mod load;
 mod machine;
+#[cfg(feature = "peers")]
+mod peers;
 mod raw_log;
 mod run;
 mod scenarios;
+mod server;
 mod watched;
 
 use std::process::ExitCode;
@@ -41,7 +48,14 @@ fn main() -> ExitCode {
         Some(oncue_runtime::plugin::SUBCOMMAND) => return oncue_cli::run_line(line, None),
         _ => {}
     }
-    match bench() {
+    let ran = match first {
+        Some(classic::MONITOR) => {
+            let arguments: Vec<String> = std::env::args().skip(2).collect();
+            classic::monitor(&arguments)
+        }
+        _ => bench(),
+    };
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("failed: {error:#}");

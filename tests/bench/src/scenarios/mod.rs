@@ -1,6 +1,9 @@
 //! The scenarios, one a file; [`SCENARIOS`] is their index.
 
+mod classic;
 mod floor;
+mod peers;
+mod puts;
 mod smoke;
 mod trigger;
 
@@ -17,4 +20,11 @@ pub(crate) struct Scenario {
 }
 
 /// All of them, in the order of `all`.
-pub(crate) const SCENARIOS: &[Scenario] = &[smoke::SCENARIO, floor::SCENARIO, trigger::SCENARIO];
+pub(crate) const SCENARIOS: &[Scenario] = &[
+    smoke::SCENARIO,
+    floor::SCENARIO,
+    trigger::SCENARIO,
+    puts::SCENARIO,
+    classic::SCENARIO,
+    peers::SCENARIO,
+];
