@@ -64,8 +64,16 @@ impl Index {
             } => {
                 self.apply_settled(sequence, to, dead_letter, touched);
             }
-            Effect::Put { facts, standing } => {
+            Effect::Put {
+                facts,
+                standing,
+                warm,
+            } => {
                 self.highest_put = self.highest_put.max(facts.sequence);
+                self.recent.insert(facts.sequence);
+                if let Some(message) = warm {
+                    self.warm.insert(facts.sequence, message);
+                }
                 self.count(facts.queue, &own_counts(&facts, Some(standing.home)));
             }
             Effect::PutLoose {
@@ -76,6 +84,7 @@ impl Index {
                 dead_letter,
             } => {
                 self.highest_put = self.highest_put.max(facts.sequence);
+                self.recent.insert(facts.sequence);
                 self.count(facts.queue, &own_counts(&facts, Some(standing.home)));
                 self.loose.bytes += facts.size;
                 let message = LooseMessage {

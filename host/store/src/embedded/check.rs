@@ -187,7 +187,7 @@ impl Batch {
                 let used = self
                     .is_used(engine, index, id.sequence.0, room)
                     .map_err(stopped)?;
-                if used || !ids.insert(id) {
+                if used || (unit.puts.len() > 1 && !ids.insert(id)) {
                     return Err(CommitError::Conflict(id.to_string()));
                 }
             }
@@ -224,9 +224,11 @@ impl Batch {
         if self.ids.contains(&sequence) || index.loose.messages.contains_key(&sequence) {
             return Ok(true);
         }
-        // What was put since the store was opened is younger than the highest put; a fresh id needs
-        // no look.
-        if sequence >= room.first_fresh && sequence > index.highest_put {
+        // What was put since the store was opened is at most the highest put, and the latest are
+        // remembered; a fresh id needs no look.
+        if sequence >= room.first_fresh
+            && (sequence > index.highest_put || index.recent.is_new(sequence))
+        {
             return Ok(false);
         }
         Ok(engine

@@ -6,7 +6,7 @@
 //! applied: rows that a batch under way has written are not met. Neighbours: `group.rs` (groups),
 //! `select.rs` (takes and claims), `look.rs` (single messages), `apply.rs` (what commits change).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,7 +21,10 @@ use super::codec::{Address, Home, IndexRow};
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing, own_counts};
 use super::group::Group;
+use super::hash::{QuickMap, QuickSet};
 use super::layout::{self, Key, QueueNo, Space};
+use super::recent::Recent;
+use super::warm::Warm;
 use super::window::Window;
 use crate::{ChangeSink, KnownKey, StoreError};
 
@@ -44,7 +47,7 @@ pub(super) struct LooseMessage {
 /// All that is not persistent.
 #[derive(Debug, Default)]
 pub(super) struct Loose {
-    pub(super) messages: HashMap<u64, LooseMessage>,
+    pub(super) messages: QuickMap<u64, LooseMessage>,
     pub(super) due: BTreeSet<(u64, u64)>,
     pub(super) tokens: HashMap<u128, u64>,
     pub(super) bytes: u64,
@@ -125,12 +128,12 @@ impl Queue {
 /// Everything in memory.
 pub(super) struct Index {
     /// Boxed: a table has room for twice as many as there are.
-    pub(super) queues: HashMap<QueueNo, Box<Queue>>,
-    pub(super) names: HashMap<QueueName, QueueNo>,
-    pub(super) held: HashMap<u64, Held>,
+    pub(super) queues: QuickMap<QueueNo, Box<Queue>>,
+    pub(super) names: QuickMap<QueueName, QueueNo>,
+    pub(super) held: QuickMap<u64, Held>,
     pub(super) groups: HashMap<Key, Group>,
     /// The groups of which each owner has members in hand.
-    pub(super) hands: HashMap<OwnerId, BTreeSet<Key>>,
+    pub(super) hands: QuickMap<OwnerId, BTreeSet<Key>>,
     pub(super) due: Window<(u64, u64), Address>,
     pub(super) expiry: Window<(u64, u64), Address>,
     pub(super) loose: Loose,
@@ -139,9 +142,12 @@ pub(super) struct Index {
     pub(super) suspects_in_hand: usize,
     /// The highest sequence put since the store was opened.
     pub(super) highest_put: u64,
+    /// The latest of them.
+    pub(super) recent: Recent,
+    pub(super) warm: Warm,
     /// Messages whose rows cannot be read: takes and claims pass over them, looking at them says
     /// why.
-    pub(super) damaged: HashSet<u64>,
+    pub(super) damaged: QuickSet<u64>,
     /// Keys that end at or before it are forgotten.
     pub(super) forgotten: Timestamp,
     /// Rows that each window may hold while there is room.
@@ -155,18 +161,20 @@ pub(super) struct Index {
 impl Index {
     pub(super) fn new(view: Snapshot, window_rows: usize) -> Self {
         Self {
-            queues: HashMap::new(),
-            names: HashMap::new(),
-            held: HashMap::new(),
+            queues: QuickMap::default(),
+            names: QuickMap::default(),
+            held: QuickMap::default(),
             groups: HashMap::new(),
-            hands: HashMap::new(),
+            hands: QuickMap::default(),
             due: Window::default(),
             expiry: Window::default(),
             loose: Loose::default(),
             view,
             suspects_in_hand: 0,
             highest_put: 0,
-            damaged: HashSet::new(),
+            recent: Recent::default(),
+            warm: Warm::default(),
+            damaged: QuickSet::default(),
             forgotten: Timestamp(0),
             window_rows: window_rows.max(1),
             loaded_rows: 0,
@@ -243,6 +251,7 @@ impl Index {
         delta -= &own_counts(&facts, Some(standing.home));
         self.count(facts.queue, &delta);
         if facts.persistent {
+            self.warm.remove(facts.sequence);
             self.mark_taken(&facts, &standing);
         } else {
             self.lift_loose(&facts, &standing);

@@ -5,6 +5,7 @@
 //! | `layout`, `codec`, `body_row` | keys and rows |
 //! | `engine` | the only user of the engine |
 //! | `window`, `index`, `group` | what is in memory: fronts of indexes, who holds what |
+//! | `warm`, `recent`, `hash` | what spares the hot path a read or a slow hash |
 //! | `select`, `look`, `browse` | takes, claims and looks |
 //! | `check`, `plan`, `group_plan`, `forget` | units of work become one batch |
 //! | `committer`, `apply` | the batch becomes durable, then visible |
@@ -34,6 +35,7 @@ mod forget;
 mod group;
 mod group_plan;
 mod guard;
+mod hash;
 mod index;
 mod journal;
 mod layout;
@@ -42,11 +44,13 @@ mod message_plan;
 mod options;
 mod plan;
 mod rebuild;
+mod recent;
 mod recovery;
 mod select;
 mod shared;
 mod store;
 mod task_plan;
+mod warm;
 mod window;
 
 use std::path::Path;
@@ -174,6 +178,9 @@ impl EmbeddedStore {
         number: QueueNo,
         chosen: Vec<select::Chosen>,
     ) -> Result<Vec<Message>, StoreError> {
+        if chosen.iter().all(|one| one.message.is_some()) {
+            return Ok(chosen.into_iter().filter_map(|one| one.message).collect());
+        }
         let view = self.shared.index.lock().view.clone();
         let mut messages = Vec::with_capacity(chosen.len());
         let mut read: Vec<Facts> = Vec::new();

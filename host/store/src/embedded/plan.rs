@@ -6,7 +6,7 @@
 //! messages that a planned unit settles are marked. Neighbours: `check.rs` (the checks),
 //! `group_plan.rs` (groups), `apply.rs` (memory, after the write).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use oncue_core::message::{Attempts, DeadLetter, Header, MessageId};
@@ -22,9 +22,11 @@ use super::codec::{Address, DedupRow, Home, IndexRow, Row, RowKey, encode, seal}
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing};
 use super::group_plan::GroupWork;
+use super::hash::{QuickMap, QuickSet};
 use super::index::Index;
 use super::layout::{self, Key, QueueNo, Space};
 use super::message_plan::parts_of;
+use super::warm::{Warm, WarmMessage};
 use crate::{CommitError, StoreError};
 
 /// A row to come. Those that windows mirror stay values until they are written.
@@ -64,6 +66,8 @@ pub(super) enum Effect {
     Put {
         facts: Facts,
         standing: Standing,
+        /// So that its take need not read it.
+        warm: Option<WarmMessage>,
     },
     PutLoose {
         facts: Facts,
@@ -110,10 +114,10 @@ pub(super) struct Batch {
     /// Queues made and deleted.
     pub(super) names: HashMap<QueueName, Option<QueueNo>>,
     /// Messages put less messages gone, of any persistence.
-    pub(super) depths: HashMap<QueueNo, i64>,
+    pub(super) depths: QuickMap<QueueNo, i64>,
     pub(super) states: HashMap<Key, Option<Revision>>,
     pub(super) keys: HashMap<Key, DedupRow>,
-    pub(super) ids: BTreeSet<u64>,
+    pub(super) ids: QuickSet<u64>,
     pub(super) loose_bytes: u64,
     pub(super) progress: Progress,
     pub(super) bytes: u64,
@@ -129,10 +133,10 @@ impl Batch {
             groups: BTreeMap::new(),
             queues: BTreeMap::new(),
             names: HashMap::new(),
-            depths: HashMap::new(),
+            depths: QuickMap::default(),
             states: HashMap::new(),
             keys: HashMap::new(),
-            ids: BTreeSet::new(),
+            ids: QuickSet::default(),
             loose_bytes: 0,
             progress,
             bytes: 0,
@@ -350,14 +354,24 @@ impl Batch {
             });
             return;
         }
-        self.plan_body(number, &header, &put.body, parts);
+        let row = self.plan_body(number, &header, &put.body, parts);
         if let Some(id) = &facts.correlation {
             let key = layout::correlation(number, id, facts.priority, facts.sequence);
             self.set(Space::Correlation, key, Planned::Bare);
         }
         self.plan_enter(&facts, &standing);
         self.plan_letter(facts.sequence, put.dead_letter.as_deref().map(Some), false);
-        self.effects.push(Effect::Put { facts, standing });
+        let is_plain = parts == 0 && home == Home::Free && !standing.dead;
+        let warm = if is_plain {
+            Warm::of(header, row)
+        } else {
+            None
+        };
+        self.effects.push(Effect::Put {
+            facts,
+            standing,
+            warm,
+        });
     }
 
     fn plan_key(&mut self, queue: QueueNo, key: IdempotencyKey, id: MessageId, durable: bool) {

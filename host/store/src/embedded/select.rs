@@ -1,7 +1,7 @@
 //! Which messages a take or a claim gets, in which order. The rules are those of the reference
 //! model.
 
-use oncue_core::message::{MAX_PRIORITY, Message, PRIORITIES};
+use oncue_core::message::{Body, MAX_PRIORITY, Message, PRIORITIES};
 use oncue_core::time::Timestamp;
 
 use super::codec::{Home, IndexRow};
@@ -23,7 +23,7 @@ const CORRELATED_MAX: usize = 10_000;
 pub(super) struct Chosen {
     pub(super) sequence: u64,
     pub(super) standing: Standing,
-    /// Known already when it is not persistent or was found by id.
+    /// Known already when it is not persistent, was put lately, or was found by id.
     pub(super) message: Option<Message>,
 }
 
@@ -165,7 +165,7 @@ impl Index {
         Ok(found.map(|found| found.standing.index_row(&found.facts)))
     }
 
-    fn choose_row(&self, number: QueueNo, sequence: u64, row: &IndexRow) -> (Facts, Chosen) {
+    fn choose_row(&mut self, number: QueueNo, sequence: u64, row: &IndexRow) -> (Facts, Chosen) {
         if let Some(loose) = self.loose.messages.get(&sequence) {
             let message = Some(loose_message(loose));
             return (
@@ -183,6 +183,25 @@ impl Index {
             placed: row.placed,
             dead: row.dead,
         };
+        if !row.placed
+            && let Some((header, body)) = self.warm.take(sequence)
+        {
+            let facts = Facts::new(number, &header, 0);
+            let message = Some(Message {
+                header,
+                attempts: row.attempts,
+                body: Body::Whole(body),
+                dead_letter: None,
+            });
+            return (
+                facts,
+                Chosen {
+                    sequence,
+                    standing,
+                    message,
+                },
+            );
+        }
         // What only the header says is filled in when the body has been read; nothing needs it
         // before.
         let facts = Facts {

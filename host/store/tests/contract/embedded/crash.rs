@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use oncue_core::message::{MessageId, Sequence};
 use oncue_core::unit_of_work::{OwnerId, Unit};
@@ -115,6 +116,11 @@ fn the_other_process() {
         }
         if let Some(why) = rig.store().status().stopped {
             say("STOPPED", &format!("{why:?}"));
+        }
+        // Else a quick process has ended before the guard has looked at the disk again.
+        let patience = Instant::now() + Duration::from_secs(30);
+        while rig.store().status().stopped == Some(StopReason::Full) && Instant::now() < patience {
+            std::thread::yield_now();
         }
     }
     say("ENDED", &"well");
