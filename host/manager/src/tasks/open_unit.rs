@@ -197,8 +197,8 @@ impl OpenUnit {
             && self.puts.iter().all(|put| put.key.is_none())
     }
 
-    /// The unit as a commit asks for it. Puts, reads and writes are moved out; messages that have no
-    /// decision are not in it.
+    /// The unit as a commit asks for it. Puts, reads and writes are moved out; messages that have
+    /// no decision are not in it.
     #[must_use]
     pub fn to_commit(&mut self, namespace: &str) -> Unit {
         let mut settles = Vec::with_capacity(self.taken.len());

@@ -1,5 +1,5 @@
-//! Drains over a store whose commits are held back by the test, so that "not yet durable" is a state
-//! that lasts.
+//! Drains over a store whose commits are held back by the test, so that "not yet durable" is a
+//! state that lasts.
 
 use std::future::Future;
 use std::pin::Pin;
