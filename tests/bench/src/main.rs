@@ -13,6 +13,7 @@
 mod append_log;
 mod callers;
 mod chart;
+mod child;
 mod classic;
 mod cpu;
 mod figures;

@@ -110,6 +110,10 @@ impl Store for Watched {
         self.behind.recovered()
     }
 
+    fn take_recovered(&self) -> Recovered {
+        self.behind.take_recovered()
+    }
+
     fn next_id(&self) -> MessageId {
         self.behind.next_id()
     }

@@ -211,3 +211,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn queues_defined_alike_share_their_definitions_and_an_idle_entry_is_small() {
+    // Bytes; what a hundred thousand of them take is in memory all the time.
+    assert!(
+        size_of::<QueueEntry>() <= 240,
+        "{}",
+        size_of::<QueueEntry>()
+    );
+    let mut table = QueueTable::default();
+    for number in 0..1_000 {
+        let bound = definition(&[("process", Raw::text("p"))]);
+        table.insert(QueueEntry::new(queue(&format!("q{number}")), bound));
+    }
+    let first = table.get(&queue("q0")).expect("it was inserted");
+    let (overlay, attributes) = (
+        Arc::clone(&first.definition.overlay),
+        Arc::clone(&first.attributes),
+    );
+    for entry in table.iter() {
+        assert!(Arc::ptr_eq(&entry.definition.overlay, &overlay));
+        assert!(Arc::ptr_eq(&entry.attributes, &attributes));
+        assert!(entry.is_idle() && !entry.counts.is_spread());
+    }
+    // One that is altered leaves the others as they are.
+    table.define(&queue("q1"), definition(&[("max-tasks", Raw::Integer(2))]));
+    let altered = table.get(&queue("q1")).expect("it is there");
+    assert_eq!((altered.attributes.max_tasks, attributes.max_tasks), (2, 1));
+}

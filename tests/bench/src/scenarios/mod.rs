@@ -1,9 +1,13 @@
 //! The scenarios, one a file; [`SCENARIOS`] is their index.
 
+mod backlog;
 mod classic;
+mod cold;
 mod floor;
+mod idle;
 mod peers;
 mod puts;
+mod reload;
 mod smoke;
 mod trigger;
 
@@ -27,4 +31,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     puts::SCENARIO,
     classic::SCENARIO,
     peers::SCENARIO,
+    idle::SCENARIO,
+    backlog::SCENARIO,
+    reload::SCENARIO,
+    cold::SCENARIO,
 ];
