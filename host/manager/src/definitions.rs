@@ -497,7 +497,7 @@ impl Manager {
 
     pub(crate) fn defined(&self, what: &'static str, name: &str, now: Timestamp) {
         tracing::info!(what, name, "definition changed");
-        self.shared.tell(HostEvent::Defined {
+        self.shared.tell(|| HostEvent::Defined {
             what,
             name: name.to_owned(),
             time: now,

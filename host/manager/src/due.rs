@@ -17,22 +17,24 @@ const DUE_BATCH: usize = 1000;
 const DUE_UNITS: usize = 16;
 
 impl Manager {
-    /// Applies all that is due now.
-    pub(crate) fn apply_due(&mut self, now: Timestamp) {
+    /// Applies all that is due now. Answers with when the next is due; a change after that which
+    /// makes anything due earlier asks for a turn of its own.
+    pub(crate) fn apply_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.host.store_stopped {
-            return;
+            return None;
         }
         for _ in 0..DUE_UNITS {
-            if self.shared.store.next_due().is_none_or(|due| due > now) {
-                return;
+            let next = self.shared.store.next_due();
+            if next.is_none_or(|due| due > now) {
+                return next;
             }
             let owner = self.shared.new_owner();
             let dues = match self.shared.store.claim_due(owner, now, DUE_BATCH) {
-                Ok(dues) if dues.is_empty() => return,
+                Ok(dues) if dues.is_empty() => return next,
                 Ok(dues) => dues,
                 Err(error) => {
                     tracing::error!(%error, "due messages cannot be read");
-                    return;
+                    return next;
                 }
             };
             let places = dues
@@ -47,6 +49,7 @@ impl Manager {
             };
             self.submit(unit, Some((owner, places)));
         }
+        self.shared.store.next_due()
     }
 
     fn settle_due(&self, due: Due) -> Settle {

@@ -3,6 +3,9 @@
 //! Two ways in. *Events* carry facts and are few: a task ended, an operator's command. The *ready
 //! ring* carries queues whose state changed: a queue is on it at most once, so it is bounded by the
 //! number of queues and no change can be lost, however fast changes come.
+//!
+//! Not everything is worth waking the loop for. A change that cannot start a task waits *quietly*
+//! for the next turn, which comes within [`crate::main_loop::MAX_SLEEP`] in any case.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,9 +58,11 @@ struct State {
     events: VecDeque<Event>,
     commands: usize,
     ring: VecDeque<Arc<QueueCell>>,
-    /// Set when something else wants a turn: a commit was answered.
-    nudged: bool,
+    /// A turn is wanted. What waits quietly does not set it.
+    wanted: bool,
     closed: bool,
+    /// Empty buffers for what comes next.
+    spare: (VecDeque<Event>, VecDeque<Arc<QueueCell>>),
 }
 
 /// The inbox takes no more commands now.
@@ -72,8 +77,12 @@ pub enum Refused {
 impl Inbox {
     /// Adds an event that is bounded elsewhere.
     pub fn push(&self, event: Event) {
-        self.state.lock().events.push_back(event);
-        self.wake.notify_one();
+        self.add(true, |state| state.events.push_back(event));
+    }
+
+    /// Adds an event that can start nothing: the next turn is early enough.
+    pub fn push_quietly(&self, event: Event) {
+        self.add(false, |state| state.events.push_back(event));
     }
 
     /// Adds a command.
@@ -90,41 +99,60 @@ impl Inbox {
         }
         state.commands += 1;
         state.events.push_back(Event::Command(Box::new(command)));
+        state.wanted = true;
         drop(state);
         self.wake.notify_one();
         Ok(())
     }
 
-    /// Puts a queue on the ready ring. The caller has just set its dirty bit.
-    pub fn ready(&self, cell: Arc<QueueCell>) {
-        self.state.lock().ring.push_back(cell);
-        self.wake.notify_one();
+    /// Puts a queue on the ready ring. The caller has just set its dirty bit. `wanted` asks for a
+    /// turn; else the next one is early enough.
+    pub fn ready(&self, cell: Arc<QueueCell>, wanted: bool) {
+        self.add(wanted, |state| state.ring.push_back(cell));
     }
 
     /// Asks for a turn.
     pub fn nudge(&self) {
-        self.state.lock().nudged = true;
-        self.wake.notify_one();
+        self.add(true, |_| ());
+    }
+
+    fn add(&self, wanted: bool, add: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        add(&mut state);
+        // The loop sleeps only while no turn is wanted, so the first wish alone has to wake it.
+        let wakes = wanted && !state.wanted;
+        state.wanted |= wanted;
+        drop(state);
+        if wakes {
+            self.wake.notify_one();
+        }
     }
 
     /// Takes all that waits.
     pub fn take(&self) -> (VecDeque<Event>, VecDeque<Arc<QueueCell>>) {
         let mut state = self.state.lock();
-        state.nudged = false;
+        state.wanted = false;
         state.commands = 0;
+        let (events, ring) = std::mem::take(&mut state.spare);
         (
-            std::mem::take(&mut state.events),
-            std::mem::take(&mut state.ring),
+            std::mem::replace(&mut state.events, events),
+            std::mem::replace(&mut state.ring, ring),
         )
     }
 
-    /// Waits until something is there, or for `millis`.
+    /// Gives back what [`Self::take`] answered, emptied: a turn allocates nothing for it.
+    pub fn give_back(&self, events: VecDeque<Event>, ring: VecDeque<Arc<QueueCell>>) {
+        debug_assert!(events.is_empty() && ring.is_empty(), "something is lost");
+        self.state.lock().spare = (events, ring);
+    }
+
+    /// Waits until a turn is wanted, or for `millis`.
     pub fn wait(&self, millis: u64) {
         let mut state = self.state.lock();
-        let idle = |s: &mut State| s.events.is_empty() && s.ring.is_empty() && !s.nudged;
-        if idle(&mut state) {
+        if !state.wanted {
             let limit = std::time::Duration::from_millis(millis);
-            self.wake.wait_while_for(&mut state, idle, limit);
+            self.wake
+                .wait_while_for(&mut state, |state| !state.wanted, limit);
         }
     }
 
@@ -139,10 +167,9 @@ impl Inbox {
         self.state.lock().ring.clear();
     }
 
-    /// True when nothing waits.
-    pub fn is_empty(&self) -> bool {
-        let state = self.state.lock();
-        state.events.is_empty() && state.ring.is_empty() && !state.nudged
+    /// True when a turn is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.state.lock().wanted
     }
 
     /// True when the loop should end.

@@ -22,7 +22,7 @@ use oncue_core::process_table::ProcessTable;
 use oncue_core::queue_table::QueueTable;
 use oncue_core::time::{Millis, Timestamp};
 use oncue_core::trigger::process::HostState;
-use oncue_core::trigger::{self, Step, TaskId};
+use oncue_core::trigger::{self, Step, TaskId, Trace};
 use oncue_core::unit_of_work::{OwnerId, TaskRow, Unit};
 use oncue_store::Commit;
 
@@ -47,7 +47,12 @@ pub(crate) struct Running {
     pub(crate) grant: Grant,
     /// Not the owner: a session that its host has lost must be seen to end.
     pub(crate) session: Weak<TaskSession>,
-    pub(crate) record: TaskRecord,
+    /// Steps that led to its start.
+    pub(crate) trace: Trace,
+    /// Milliseconds from the event that fired the trigger to the start.
+    pub(crate) start_latency: Millis,
+    /// [`QueueCell::removals`] at its start.
+    pub(crate) removals: u64,
 }
 
 /// A commit of the manager's own or of a task that is lost, not yet answered.
@@ -63,7 +68,7 @@ pub struct Pending {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Note {
     /// Steps of the last trigger that got past step 14.
-    pub(crate) trace: Vec<u8>,
+    pub(crate) trace: Trace,
     /// When the change came for which the rule is asked next.
     pub(crate) changed: Option<Timestamp>,
     /// When it is looked at again by itself.
@@ -120,24 +125,28 @@ impl Manager {
         self.host.draining = self.shared.phase() != Phase::Running;
         self.poll_commits();
         // First what time alone has changed, so that the rule sees the state as it is now.
-        self.apply_due(now);
-        let (events, ring) = self.shared.inbox.take();
+        let due = self.apply_due(now);
+        let (mut events, mut ring) = self.shared.inbox.take();
         for cell in &ring {
             self.absorb(cell, now);
         }
-        let mut changed: Vec<QueueName> = ring.iter().map(|cell| cell.name.clone()).collect();
-        for event in events {
+        let mut begun = Vec::new();
+        for event in events.drain(..) {
             match event {
-                Event::FirstGet(task) => changed.extend(self.first_get(task)),
+                Event::FirstGet(task) => begun.extend(self.first_get(task)),
                 event => self.handle(event, now),
             }
         }
         self.make_gathered(now);
         // After the events: queues that wait for capacity which a task's end has freed stand in
         // line before a queue that has just been served.
-        for queue in &changed {
+        for cell in ring.drain(..) {
+            self.ready.push(&cell.name);
+        }
+        for queue in &begun {
             self.ready.push(queue);
         }
+        self.shared.inbox.give_back(events, ring);
         self.ring_timers(now);
         let swept = self.sweep(now);
         while let Some(queue) = self.ready.next() {
@@ -153,15 +162,15 @@ impl Manager {
                 let _ = answer.send(());
             }
         }
-        self.next_turn(now)
+        self.next_turn(now, due)
     }
 
-    fn next_turn(&self, now: Timestamp) -> Timestamp {
+    fn next_turn(&self, now: Timestamp, due: Option<Timestamp>) -> Timestamp {
         let mut next = now.after(MAX_SLEEP).min(self.sweep.next);
         if let Some(Reverse(timer)) = self.timers.peek() {
             next = next.min(timer.at);
         }
-        match self.shared.store.next_due() {
+        match due {
             Some(due) if !self.host.store_stopped => next.min(due),
             _ => next,
         }
@@ -215,7 +224,7 @@ impl Manager {
                 } else {
                     tracing::info!("the store writes again");
                 }
-                self.shared.tell(HostEvent::Store { state, time: now });
+                self.shared.tell(|| HostEvent::Store { state, time: now });
                 self.ask_all();
             }
         }
@@ -241,22 +250,33 @@ impl Manager {
         let TaskEnd {
             mut record,
             progressed,
+            found_none,
         } = end;
         let Some(running) = self.running.remove(&record.id) else {
             return;
         };
         let outcome = record.outcome.unwrap_or(Outcome::NoProgress);
         self.waits.remove(&record.id);
-        let gate_end = trigger::TaskEnd {
+        let mut gate_end = trigger::TaskEnd {
             // One that gave way to another queue must let it pass before it is tried again.
             progress: progressed && outcome != Outcome::Cancelled,
             ended_ok: !outcome.is_failure() && outcome != Outcome::StateConflict,
             start_failed: (outcome == Outcome::StartFailed)
                 .then(|| record.detail.clone().unwrap_or_default()),
+            found_nothing: false,
         };
         // What the task's last commit changed must be in the counts before the rule is asked again.
-        if let Some(cell) = self.shared.cell(&running.queue) {
-            self.absorb(&cell, now);
+        let cell = self.shared.cell(&running.queue);
+        if let Some(cell) = &cell {
+            self.absorb(cell, now);
+        }
+        if found_none
+            && outcome == Outcome::NoProgress
+            && let Some(entry) = self.queues.get(&running.queue)
+        {
+            // Nothing counts, or others were quicker: then the queue as a whole goes on.
+            let others_did = cell.is_some_and(|cell| cell.removals() != running.removals);
+            gate_end.found_nothing = others_did || entry.counted() == 0;
         }
         match self.queues.get_mut(&running.queue) {
             Some(entry) => {
@@ -275,23 +295,16 @@ impl Manager {
         self.ready.charge(&running.queue, record.cost.fuel);
         self.capacity_freed();
         self.ready.push(&running.queue);
-        record.steps = running.record.steps;
-        record.steps.push(Step::S68.number());
-        record.start_latency = running.record.start_latency;
+        let mut trace = running.trace;
+        trace.pass(Step::S68);
+        record.steps = trace.numbers();
+        record.start_latency = running.start_latency;
         self.keep_record(record, outcome, now);
     }
 
     /// Counts and keeps a task's record, then tells of its end.
     fn keep_record(&mut self, record: TaskRecord, outcome: Outcome, now: Timestamp) {
         *self.outcomes.entry(outcome.as_str()).or_default() += 1;
-        let ended = HostEvent::TaskEnded {
-            task: record.id,
-            queue: record.queue.clone(),
-            outcome,
-            committed: record.committed,
-            failed: record.failed,
-            time: now,
-        };
         if outcome.is_failure() {
             tracing::warn!(
                 task = %record.id, queue = %record.queue, process = %record.process,
@@ -313,8 +326,15 @@ impl Manager {
             }
         }
         // Kept before it is told: whoever hears of the end may ask for the record.
-        self.shared.records.add(record);
-        self.shared.tell(ended);
+        let record = self.shared.records.add(record);
+        self.shared.tell(|| HostEvent::TaskEnded {
+            task: record.id,
+            queue: record.queue.clone(),
+            outcome,
+            committed: record.committed,
+            failed: record.failed,
+            time: now,
+        });
     }
 
     fn ring_timers(&mut self, now: Timestamp) {
@@ -418,10 +438,11 @@ impl Manager {
         self.shared.inbox.nudge();
     }
 
-    /// True when an event or a queue waits for a turn: for tests, which step it by hand.
+    /// True when something asks for a turn: for tests, which step it by hand. What waits quietly
+    /// does not.
     #[must_use]
     pub fn wants_turn(&self) -> bool {
-        !self.shared.inbox.is_empty()
+        self.shared.inbox.is_wanted()
     }
 
     /// True when nothing of the manager's own is under way: for tests, which step it by hand.

@@ -104,10 +104,9 @@ impl Manager {
                 None
             }
         };
-        let (name, state) = (update.name.to_string(), update.state.as_str());
-        self.shared.tell(HostEvent::Plugin {
-            name,
-            state,
+        self.shared.tell(|| HostEvent::Plugin {
+            name: update.name.to_string(),
+            state: update.state.as_str(),
             reason,
             time: now,
         });

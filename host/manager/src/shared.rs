@@ -88,12 +88,42 @@ pub struct QueueCell {
     marked: AtomicU64,
     depth: AtomicI64,
     delta: Mutex<SparseCounts>,
-    dirty: AtomicBool,
     /// The queue was deleted. One that is defined again under its name has another cell.
     gone: AtomicBool,
     /// The loop has found it idle, and nothing has been heard of it since: a sweep passes over it.
     /// Only the loop writes it.
     quiet: AtomicBool,
+    /// One of [`CLEAN`], [`WAITS`], [`WANTED`].
+    dirty: AtomicU8,
+    /// What the rule said last could be changed by messages that become ready. Kept by the loop.
+    heeds_messages: AtomicBool,
+    /// Commits that took messages off the queue for good.
+    removals: AtomicU64,
+}
+
+/// Not on the ready ring.
+const CLEAN: u8 = 0;
+/// On the ring; the next turn is early enough.
+const WAITS: u8 = 1;
+/// On the ring, and a turn is wanted for it.
+const WANTED: u8 = 2;
+
+/// Whether a change alone, without messages that became ready, may matter to the rule or to timers.
+fn moves_time(delta: &Counts) -> bool {
+    // Destructured so that a new field cannot be forgotten here.
+    let Counts {
+        ready: _,
+        in_unit: _,
+        bytes: _,
+        leased,
+        leased_open,
+        delayed,
+        retrying,
+        deferred,
+        group_held,
+        parked,
+    } = *delta;
+    leased | leased_open | delayed | retrying | deferred | group_held | parked != 0
 }
 
 impl QueueCell {
@@ -111,9 +141,11 @@ impl QueueCell {
             marked: AtomicU64::new(0),
             depth: AtomicI64::new(depth),
             delta: Mutex::new(SparseCounts::default()),
-            dirty: AtomicBool::new(false),
             gone: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
+            dirty: AtomicU8::new(CLEAN),
+            heeds_messages: AtomicBool::new(true),
+            removals: AtomicU64::new(0),
         })
     }
 
@@ -126,7 +158,7 @@ impl QueueCell {
     /// Takes the change that has gathered. The dirty bit falls first, so a change that comes
     /// meanwhile puts the queue on the ring again.
     pub fn take_delta(&self) -> Counts {
-        self.dirty.store(false, Ordering::SeqCst);
+        self.dirty.store(CLEAN, Ordering::SeqCst);
         self.quiet.store(false, Ordering::Relaxed);
         self.delta.lock().take()
     }
@@ -141,7 +173,7 @@ impl QueueCell {
     /// Nothing has been heard of the queue since it was found idle. The dirty bit is set with every
     /// change, so a change whose event was lost shows here all the same.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.load(Ordering::Relaxed) && !self.dirty.load(Ordering::SeqCst)
+        self.quiet.load(Ordering::Relaxed) && self.dirty.load(Ordering::SeqCst) == CLEAN
     }
 
     /// The queue was deleted.
@@ -153,6 +185,13 @@ impl QueueCell {
     pub(crate) fn take_marked(&self) -> Option<Timestamp> {
         let marked = self.marked.swap(0, Ordering::Relaxed);
         (marked > 0).then_some(Timestamp(marked))
+    }
+
+    /// Commits so far that took messages off the queue for good: whether others got something done
+    /// meanwhile.
+    #[must_use]
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Relaxed)
     }
 
     /// Units of this queue are limited to one message.
@@ -262,18 +301,42 @@ impl Shared {
         self.queues.read().keys().cloned().collect()
     }
 
-    /// Puts a queue on the ready ring, once.
+    /// Puts a queue on the ready ring, once, and asks for a turn.
     pub fn mark(&self, cell: &Arc<QueueCell>) {
-        if !cell.dirty.swap(true, Ordering::SeqCst) {
+        self.put_on_ring(cell, WANTED);
+    }
+
+    fn put_on_ring(&self, cell: &Arc<QueueCell>, dirty: u8) {
+        if dirty == WANTED && cell.marked.load(Ordering::Relaxed) == 0 {
             cell.marked.store(self.now().0, Ordering::Relaxed);
-            self.inbox.ready(Arc::clone(cell));
+        }
+        let before = cell.dirty.fetch_max(dirty, Ordering::SeqCst);
+        if before == CLEAN {
+            self.inbox.ready(Arc::clone(cell), dirty == WANTED);
+        } else if before < dirty {
+            self.inbox.nudge();
         }
     }
 
-    /// Tells whoever watches.
-    pub fn tell(&self, event: HostEvent) {
-        // No receiver is no error: nobody watches.
-        let _ = self.events.send(event);
+    /// The rule was asked for a queue: whether messages that become ready there can change its
+    /// answer. While they cannot, they do not wake the loop.
+    pub(crate) fn heed_messages(&self, cell: &QueueCell, heed: bool) {
+        if cell.heeds_messages.load(Ordering::Relaxed) == heed {
+            return;
+        }
+        cell.heeds_messages.store(heed, Ordering::SeqCst);
+        // Messages that came in between went by the old answer: they are looked at again.
+        if heed && cell.dirty.load(Ordering::SeqCst) != CLEAN {
+            self.inbox.nudge();
+        }
+    }
+
+    /// Tells whoever watches; nothing is made when nobody does.
+    pub fn tell(&self, event: impl FnOnce() -> HostEvent) {
+        if self.events.receiver_count() > 0 {
+            // The last one may just have gone.
+            let _ = self.events.send(event());
+        }
     }
 
     /// A message is set aside because nothing can take it: a person must act.
@@ -282,11 +345,10 @@ impl Shared {
             %queue, %message,
             "message parked: neither its backout queue nor the dead-letter queue can take it"
         );
-        let time = self.now();
-        self.tell(HostEvent::Parked {
+        self.tell(|| HostEvent::Parked {
             queue: queue.clone(),
             message,
-            time,
+            time: self.now(),
         });
     }
 
@@ -364,9 +426,23 @@ impl ChangeSink for Shared {
             return;
         };
         cell.depth.fetch_add(delta.depth(), Ordering::Relaxed);
+        if delta.depth() < 0 {
+            cell.removals.fetch_add(1, Ordering::Relaxed);
+        }
         *cell.delta.lock() += delta;
-        self.mark(&cell);
-        if delta.ready.iter().any(|n| *n > 0) {
+        let came = delta.ready.iter().any(|n| *n > 0);
+        let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
+        if moves_time(delta) || heeded() {
+            self.put_on_ring(&cell, WANTED);
+        } else {
+            self.put_on_ring(&cell, WAITS);
+            // Looked at again with the cell on the ring: either the loop, which begins to heed
+            // messages, sees it there, or this sees that the loop does.
+            if heeded() {
+                self.put_on_ring(&cell, WANTED);
+            }
+        }
+        if came {
             cell.arrivals.notify_waiters();
         }
     }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use oncue_core::admission::Refusal;
 use oncue_core::definition::TriggerType;
-use oncue_core::names::{PluginName, ProcessName, QueueName};
+use oncue_core::names::{PluginName, QueueName};
+use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
 use oncue_core::trigger::process::{Ask, End, Start};
-use oncue_core::trigger::{self, Step, TaskId};
+use oncue_core::trigger::{self, Step, TaskId, Trace};
 use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
+use oncue_store::Store;
 
 use crate::main_loop::{Manager, Running};
 use crate::status::HostEvent;
-use crate::tasks::record::{Progress, TaskRecord};
 use crate::tasks::{ComponentVersion, TaskSession, TaskSpec};
 
 impl Manager {
@@ -27,19 +28,7 @@ impl Manager {
             return;
         };
         self.asked += 1;
-        if entry.attributes.trigger == TriggerType::Depth
-            && entry.attributes.trigger_max_wait.is_some()
-        {
-            let priority = entry.attributes.trigger_priority;
-            entry.oldest_counted = self.shared.store.oldest(queue, priority);
-        }
-        let counts = &entry.counts;
-        let waits = counts.delayed + counts.retrying + counts.deferred + counts.leased > 0;
-        entry.next_due = if waits {
-            self.shared.store.next_due()
-        } else {
-            None
-        };
+        look_at_times(entry, self.shared.store.as_ref());
         if let Some(headroom) = &self.headroom {
             self.ledger.set_headroom(headroom());
         }
@@ -60,7 +49,7 @@ impl Manager {
             task: *next_task,
         };
         let queue_attributes = Arc::clone(&entry.attributes);
-        let mut begun: Option<(Arc<TaskSession>, TaskRecord)> = None;
+        let mut begun: Option<Arc<TaskSession>> = None;
         let report = trigger::run(entry, ledger, &ask, |start: &Start<'_>| {
             let spec = TaskSpec {
                 id: start.task,
@@ -71,36 +60,42 @@ impl Manager {
                 component: version_of(plugins, start)?,
                 trigger: start.message.clone(),
             };
-            let record = Progress::default().record(&spec, now);
-            let session = TaskSession::new(Arc::clone(shared), cell, spec);
-            begun = Some((Arc::clone(&session), record));
+            let session = TaskSession::new(Arc::clone(shared), Arc::clone(&cell), spec);
+            begun = Some(Arc::clone(&session));
             task_host.start(session).map_err(|error| error.to_string())
         });
-        let steps = report.trace.numbers();
-        if steps.contains(&Step::S58.number()) {
+        let trace = report.trace;
+        if trace.has(Step::S58) {
             // Used up, whether or not a task came of it: an id never means two starts.
             self.next_task = TaskId(self.next_task.0 + 1);
         }
-        if let (End::Held { .. }, Some((session, _))) = (&report.end, &begun) {
+        if let (End::Held { .. }, Some(session)) = (&report.end, &begun) {
             session.abandon();
         }
-        tracing::debug!(%queue, ?steps, "asked");
+        // A start of type first waits for the one under way, however many messages there are.
+        let starting = entry.attributes.trigger == TriggerType::First;
+        let heed = match &report.end {
+            End::NextQueue { reason, .. } => reason.heeds_messages(starting),
+            _ => true,
+        };
+        tracing::debug!(%queue, %trace, "asked");
+        self.shared.heed_messages(&cell, heed);
         self.write_control(queue);
-        self.after_asking(queue, report.end, steps, begun, now);
+        self.after_asking(queue, report.end, trace, begun, now);
     }
 
     fn after_asking(
         &mut self,
         queue: &QueueName,
         end: End,
-        steps: Vec<u8>,
-        begun: Option<(Arc<TaskSession>, TaskRecord)>,
+        trace: Trace,
+        begun: Option<Arc<TaskSession>>,
         now: Timestamp,
     ) {
-        let acted = steps.contains(&Step::S14.number());
+        let acted = trace.has(Step::S14);
         let (reason, until) = match end {
             End::Started { task, grant } => {
-                self.started(queue, task, grant, &steps, begun, now);
+                self.started(queue, task, grant, trace, begun, now);
                 (None, None)
             }
             End::NextQueue { reason, until } => (Some(reason.as_str()), until),
@@ -121,7 +116,7 @@ impl Manager {
             }
         };
         if acted {
-            self.notes.entry(queue.clone()).or_default().trace = steps;
+            self.notes.entry(queue.clone()).or_default().trace = trace;
         } else if let Some(note) = self.notes.get_mut(queue) {
             // The rule did not fire for it; a start that is held still waits since it came.
             note.changed = None;
@@ -130,7 +125,7 @@ impl Manager {
             && entry.reason != reason
         {
             entry.reason = reason;
-            self.shared.tell(HostEvent::Held {
+            self.shared.tell(|| HostEvent::Held {
                 queue: queue.clone(),
                 reason,
                 time: now,
@@ -146,36 +141,36 @@ impl Manager {
         queue: &QueueName,
         task: TaskId,
         grant: oncue_core::admission::Grant,
-        steps: &[u8],
-        begun: Option<(Arc<TaskSession>, TaskRecord)>,
+        trace: Trace,
+        begun: Option<Arc<TaskSession>>,
         now: Timestamp,
     ) {
-        let Some((session, mut record)) = begun else {
+        let Some(session) = begun else {
             self.ledger.give_back(grant);
             return;
         };
         self.triggers += 1;
-        record.steps = steps.to_vec();
         let event = self
             .notes
             .get_mut(queue)
             .and_then(|note| note.changed.take());
-        record.start_latency = self.shared.now().since(event.unwrap_or(now));
-        self.shared.tell(HostEvent::TaskStarted {
+        let start_latency = self.shared.now().since(event.unwrap_or(now));
+        let process = &session.spec.process;
+        self.shared.tell(|| HostEvent::TaskStarted {
             task,
             queue: queue.clone(),
-            process: record.process.clone(),
-            steps: steps.to_vec(),
+            process: process.clone(),
+            steps: trace.numbers(),
             time: now,
         });
-        let process: ProcessName = record.process.clone();
-        let session = Arc::downgrade(&session);
         let running = Running {
             queue: queue.clone(),
-            process,
+            process: process.clone(),
             grant,
-            session,
-            record,
+            session: Arc::downgrade(&session),
+            trace,
+            start_latency,
+            removals: session.cell.removals(),
         };
         self.running.insert(task, running);
         // A second task may be due where max-tasks allows.
@@ -205,6 +200,17 @@ impl Manager {
             None,
         );
     }
+}
+
+/// What the rule must know of the messages' times, where it looks at them.
+fn look_at_times(entry: &mut QueueEntry, store: &dyn Store) {
+    let attributes = &entry.attributes;
+    if attributes.trigger == TriggerType::Depth && attributes.trigger_max_wait.is_some() {
+        entry.oldest_counted = store.oldest(&entry.name, attributes.trigger_priority);
+    }
+    let counts = &entry.counts;
+    let waits = counts.delayed + counts.retrying + counts.deferred + counts.leased > 0;
+    entry.next_due = if waits { store.next_due() } else { None };
 }
 
 /// The version that a start runs, with the plugin it belongs to.

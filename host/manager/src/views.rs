@@ -200,7 +200,7 @@ impl Manager {
             reason: explained.verdict.reason().map(HoldReason::as_str),
             sentence,
             conditions: conditions.collect(),
-            last_trace: note.trace,
+            last_trace: note.trace.numbers(),
             last_fired: entry.gate.last_fired(),
             next_check: note.next_check,
             now,
@@ -211,13 +211,18 @@ impl Manager {
     fn running_records(&self) -> Vec<TaskRecord> {
         self.running
             .values()
-            .map(|running| {
-                let mut record = running.record.clone();
-                if let Some(session) = running.session.upgrade() {
-                    let progress = session.progress.lock();
-                    (record.committed, record.failed) = (progress.committed, progress.failed);
-                }
-                record
+            .filter_map(|running| {
+                // One that is gone has ended, and its record is on its way here.
+                let session = running.session.upgrade()?;
+                let mut record = session
+                    .progress
+                    .lock()
+                    .record(&session.spec, session.started);
+                // Nothing of its end is settled while it runs.
+                (record.outcome, record.detail, record.backtrace) = (None, None, None);
+                record.steps = running.trace.numbers();
+                record.start_latency = running.start_latency;
+                Some(record)
             })
             .collect()
     }

@@ -163,7 +163,9 @@ impl Gate {
             return true;
         }
         if !end.progress {
-            self.back_off(attributes.backoff, now);
+            if !end.found_nothing {
+                self.back_off(attributes.backoff, now);
+            }
             return true;
         }
         self.backoff = None;

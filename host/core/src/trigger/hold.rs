@@ -210,6 +210,18 @@ impl HoldReason {
         }
     }
 
+    /// True when messages that become ready can change the answer. False for what only an event of
+    /// another kind can: a task's end, its first get, an operator's word. `starting` tells whether
+    /// one more start waits for the starts under way, however many messages count (type first).
+    #[must_use]
+    pub const fn heeds_messages(&self, starting: bool) -> bool {
+        match self {
+            Self::AtMaxTasks { .. } | Self::TriggerTypeNone => false,
+            Self::AlreadyInProcess => !starting,
+            _ => true,
+        }
+    }
+
     /// True when the start was decided and resources lacked (step 52).
     #[must_use]
     pub const fn is_resources(&self) -> bool {

@@ -109,38 +109,65 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps that one question passed, in order. At most [`MAX_TRACE`]; later ones are not kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace(Vec<Step>);
+/// The steps that one question passed, in order. At most [`MAX_TRACE`]; later ones are not kept. A
+/// plain value: a question that is asked for every event allocates nothing for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Trace {
+    /// Those behind `length` are all the same, so that traces compare by what they hold.
+    steps: [Step; MAX_TRACE],
+    length: usize,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        Self {
+            steps: [Step::S10; MAX_TRACE],
+            length: 0,
+        }
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.steps().fmt(f)
+    }
+}
 
 impl Trace {
     /// Notes a step.
     pub fn pass(&mut self, step: Step) {
         debug_assert!(
-            self.0.len() < MAX_TRACE,
+            self.length < MAX_TRACE,
             "a trace longer than any path: {self}"
         );
-        if self.0.len() < MAX_TRACE {
-            self.0.push(step);
+        if let Some(next) = self.steps.get_mut(self.length) {
+            *next = step;
+            self.length += 1;
         }
     }
 
     /// The steps.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
-        &self.0
+        self.steps.get(..self.length).unwrap_or_default()
+    }
+
+    /// Whether a step was passed.
+    #[must_use]
+    pub fn has(&self, step: Step) -> bool {
+        self.steps().contains(&step)
     }
 
     /// The numbers of the steps.
     #[must_use]
     pub fn numbers(&self) -> Vec<u8> {
-        self.0.iter().map(|step| step.number()).collect()
+        self.steps().iter().map(|step| step.number()).collect()
     }
 
     /// The last step.
     #[must_use]
     pub fn last(&self) -> Option<Step> {
-        self.0.last().copied()
+        self.steps().last().copied()
     }
 }
 
@@ -160,7 +187,7 @@ impl FromIterator<Step> for Trace {
 
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, step) in self.0.iter().enumerate() {
+        for (index, step) in self.steps().iter().enumerate() {
             f.write_str(if index == 0 { "" } else { ", " })?;
             step.fmt(f)?;
         }

@@ -213,18 +213,22 @@ pub struct TaskEnd {
     pub record: TaskRecord,
     /// A message left the counted set durably.
     pub progressed: bool,
+    /// It looked for messages and was given none, in all its time.
+    pub found_none: bool,
 }
 
 impl TaskEnd {
-    /// The end of a task.
+    /// The end of a task; `tried` when it has looked for a message at least once.
     #[must_use]
     pub fn new(
         spec: &TaskSpec,
         started: Timestamp,
         ended: Timestamp,
         progress: Progress,
+        tried: bool,
         cost: TaskCost,
     ) -> Self {
+        let found_none = tried && progress.had.is_empty();
         let mut record = progress.record(spec, started);
         let quiet = if progress.moved_on {
             Outcome::Committed
@@ -237,6 +241,7 @@ impl TaskEnd {
         Self {
             record,
             progressed: progress.moved_on,
+            found_none,
         }
     }
 }
@@ -258,16 +263,18 @@ impl Records {
         }
     }
 
-    /// Adds a record; the oldest go.
-    pub fn add(&self, record: TaskRecord) {
+    /// Adds a record, and answers with it as it is kept; the oldest go.
+    pub fn add(&self, record: TaskRecord) -> Arc<TaskRecord> {
+        let record = Arc::new(record);
         let mut kept = self.kept.lock();
         kept.1 += size(&record);
-        kept.0.push_back(Arc::new(record));
+        kept.0.push_back(Arc::clone(&record));
         while kept.1 > self.bound && kept.0.len() > 1 {
             if let Some(old) = kept.0.pop_front() {
                 kept.1 -= size(&old);
             }
         }
+        record
     }
 
     /// All of them, newest first.

@@ -349,7 +349,13 @@ impl TaskSession {
 
     pub(crate) fn first_get_answered(&self) {
         if !self.first_answered.swap(true, Ordering::SeqCst) {
-            self.shared.inbox.push(Event::FirstGet(self.spec.id));
+            let begun = Event::FirstGet(self.spec.id);
+            // Where no second task may run beside this one, nothing can follow from it.
+            if self.spec.queue_attributes.max_tasks == 1 {
+                self.shared.inbox.push_quietly(begun);
+            } else {
+                self.shared.inbox.push(begun);
+            }
         }
     }
 
@@ -427,7 +433,8 @@ impl TaskSession {
             })
             .collect();
         let progress = std::mem::take(&mut *self.progress.lock());
-        let end = TaskEnd::new(&self.spec, self.started, self.shared.now(), progress, cost);
+        let (now, tried) = (self.shared.now(), self.tried.load(Ordering::Relaxed));
+        let end = TaskEnd::new(&self.spec, self.started, now, progress, tried, cost);
         self.shared.inbox.push(Event::TaskEnded(Box::new(end)));
     }
 

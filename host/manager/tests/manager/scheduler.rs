@@ -32,6 +32,41 @@ fn a28_one_commit_puts_each_queue_on_the_ready_ring_once_after_all_are_visible()
     assert_eq!(rig.run_all().len(), 500);
 }
 
+/// What cannot start a task does not wake the loop, and is not lost: the turn that can sees it.
+#[test]
+fn a28_messages_for_a_queue_that_is_served_wait_for_the_next_turn() {
+    let mut rig = Rig::new();
+    rig.define("sink", &[("trigger", "none")]);
+    rig.trigger_plugin("echo", &[], &[("echo", &[("max-tasks", "1")])]);
+    let woken = |rig: &mut Rig, queue: &str| {
+        let put = plain(queue, "x");
+        let handle = rig.handle.clone();
+        crate::values::at_once(handle.put(vec![put], None)).unwrap();
+        let woken = rig.manager.wants_turn();
+        rig.settle();
+        woken
+    };
+    assert!(!woken(&mut rig, "sink"), "nothing serves it");
+    assert!(woken(&mut rig, "echo"), "a task is to be started");
+    assert!(!woken(&mut rig, "echo"), "the one that may run is starting");
+    let session = rig.next_task();
+    assert_eq!(rig.got(&session), "x");
+    assert!(!woken(&mut rig, "echo"), "the one that may run is running");
+    rig.end(&session, CallEnd::Ok);
+    // Nothing but its end tells of the two that came meanwhile.
+    let session = rig.next_task();
+    assert_eq!(
+        (rig.got(&session), rig.got(&session)),
+        ("x".into(), "x".into())
+    );
+    rig.end(&session, CallEnd::Ok);
+    assert!(woken(&mut rig, "echo"), "nothing runs any more");
+    let session = rig.next_task();
+    assert_eq!(rig.got(&session), "x");
+    rig.end(&session, CallEnd::Ok);
+    rig.assert_ledger_empty();
+}
+
 #[test]
 fn a42_no_capacity_holds_with_the_numbers_and_starts_when_it_is_freed() {
     let config = ManagerConfig {

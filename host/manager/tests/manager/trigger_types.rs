@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oncue_core::outcome::CallEnd;
 use oncue_manager::handle::GetRequest;
 use oncue_manager::tasks::TaskCost;
-use oncue_manager::tasks::port::GetOptions;
+use oncue_manager::tasks::port::{GetOptions, Got};
 
 use crate::rig::Rig;
 use crate::values::{Pairs, name, plain, retry, trapped};
@@ -368,4 +368,38 @@ fn a_start_is_under_way_until_the_first_get_is_answered() {
         rig.end(&task, CallEnd::Ok);
     }
     assert_eq!((rig.waiting(), rig.depth("echo")), (0, 0));
+}
+
+/// Two tasks drain a queue; the slower one finds it empty. That is no idle handler: nothing is
+/// paced for it.
+#[test]
+fn a4_a_task_that_others_left_nothing_to_does_not_back_its_queue_off() {
+    let mut rig = Rig::new();
+    rig.trigger_plugin("echo", &[], &[("echo", &[("max-tasks", "2")])]);
+    rig.put("echo", "a");
+    rig.put("echo", "b");
+    let quick = rig.next_task();
+    assert_eq!(rig.got(&quick), "a");
+    let slow = rig.next_task();
+    assert_eq!(rig.got(&quick), "b");
+    assert!(matches!(rig.get(&slow), Got::Empty));
+    rig.end(&quick, CallEnd::Ok);
+    rig.end(&slow, CallEnd::Ok);
+    assert_eq!(rig.reason("echo"), Some("empty"));
+    rig.put("echo", "c");
+    let quick = rig.next_task();
+    rig.put("echo", "d");
+    assert_eq!(rig.got(&quick), "c");
+    let slow = rig.next_task();
+    assert_eq!(rig.got(&quick), "d");
+    assert!(matches!(rig.get(&slow), Got::Empty));
+    rig.end(&quick, CallEnd::Ok);
+    // One more comes before the slow one has ended: the others got something done meanwhile.
+    rig.put("echo", "e");
+    let third = rig.next_task();
+    rig.end(&slow, CallEnd::Ok);
+    assert_eq!(rig.reason("echo"), Some("already-in-process"));
+    assert_eq!(rig.got(&third), "e");
+    rig.end(&third, CallEnd::Ok);
+    rig.assert_ledger_empty();
 }

@@ -85,6 +85,9 @@ pub struct TaskEnd {
     pub ended_ok: bool,
     /// The task never ran; the text says why. Such an end is no progress.
     pub start_failed: Option<String>,
+    /// It looked and was given nothing, because others had taken all that there was: no progress,
+    /// and nothing to pace either.
+    pub found_nothing: bool,
 }
 
 impl TaskEnd {
@@ -93,17 +96,20 @@ impl TaskEnd {
         progress: true,
         ended_ok: true,
         start_failed: None,
+        found_nothing: false,
     };
     /// A task that ended well and got nothing done.
     pub const IDLE: Self = Self {
         progress: false,
         ended_ok: true,
         start_failed: None,
+        found_nothing: false,
     };
     /// A task that failed and got nothing done.
     pub const FAILED: Self = Self {
         progress: false,
         ended_ok: false,
         start_failed: None,
+        found_nothing: false,
     };
 }

@@ -339,3 +339,18 @@ fn a_second_trigger_process_is_seen_at_54() {
     gate.set_elsewhere(false);
     assert!(!gate.second_is_running(2));
 }
+
+#[test]
+fn a_task_that_found_nothing_is_not_paced_and_an_idle_one_is() {
+    let nothing = TaskEnd {
+        found_nothing: true,
+        ..TaskEnd::IDLE
+    };
+    let attributes = QueueAttributes::default();
+    let mut gate = Gate::new(&attributes);
+    for (end, backs_off) in [(nothing, false), (TaskEnd::IDLE, true)] {
+        gate.raise(FIRST);
+        assert!(gate.lower(FIRST, &end, &attributes, NOW));
+        assert_eq!(gate.backoff().is_some(), backs_off, "{end:?}");
+    }
+}

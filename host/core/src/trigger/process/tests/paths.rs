@@ -102,6 +102,7 @@ fn perform(world: &mut World, tasks: &mut Vec<(TaskId, Grant)>, event: Event) {
                     progress,
                     ended_ok,
                     start_failed: None,
+                    found_nothing: false,
                 };
                 let task = tasks.swap_remove(index);
                 world.finish(task, &end);
