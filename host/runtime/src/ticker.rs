@@ -1,9 +1,9 @@
 //! The millisecond by which busy guests give way: an OS thread that advances the engine's epoch
 //! while some guest runs.
 //!
-//! It measures no deadline: those are timers ([`crate::task::deadline`]). It only makes sure that a
-//! guest in a loop returns to its worker often enough for a timer to be seen. Parked while no guest
-//! runs, so an idle host has none.
+//! It measures no deadline ([`crate::task::deadline`]). It only makes sure that a guest in a loop
+//! returns to its worker often enough for its deadline to be looked at. Parked while no guest runs,
+//! so an idle host has none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

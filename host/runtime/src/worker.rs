@@ -4,30 +4,42 @@
 //! A small executor: tasks are futures in two lanes, and a guest gives way every millisecond
 //! ([`crate::ticker`]). One that has used more than a few milliseconds goes to the low lane; with
 //! two workers or more, one of them takes from the high lane only, so a short task never waits for
-//! long ones. Timers and locks are tokio's, on a runtime that is kept for them and runs no guest.
+//! long ones. What is measured is the message: a task that works off many short ones stays in the
+//! high lane, else all workers but one would leave a busy queue alone. Timers and locks are
+//! tokio's, on a runtime that is kept for them and runs no guest.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::{Handle, Runtime};
 
 use crate::engine::Sandbox;
 
-/// Guest time after which a task goes to the low lane.
-const HIGH_LANE: Duration = Duration::from_millis(5);
+/// Guest time after which a task goes to the low lane, in microseconds.
+const HIGH_LANE: u64 = 5_000;
+
+/// A task past that time stays in the high lane while its messages take less than this on average,
+/// in microseconds, and the one in hand less than [`HIGH_LANE`].
+const SHORT_MESSAGE: u64 = 1_000;
 
 /// The time that a task has spent on a worker, waits excluded.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     micros: AtomicU64,
+    /// Those of the message in hand, from the first time that it gave way.
+    message: AtomicU64,
+    /// Messages that were begun.
+    messages: AtomicU64,
+    /// A message was begun since the task was last given way to.
+    fresh: AtomicBool,
     since: Mutex<Option<Instant>>,
 }
 
@@ -37,14 +49,34 @@ impl Meter {
     }
 
     fn end(&self) {
-        if let Some(since) = self.since.lock().take() {
-            self.micros.fetch_add(micros(since), Ordering::Relaxed);
+        let Some(since) = self.since.lock().take() else {
+            return;
+        };
+        let spent = micros(since);
+        self.micros.fetch_add(spent, Ordering::Relaxed);
+        // A message that began in between took a part of it, which is not worth a look at the clock
+        // for every message: less than a tick.
+        if self.fresh.swap(false, Ordering::Relaxed) {
+            self.message.store(0, Ordering::Relaxed);
+        } else {
+            self.message.fetch_add(spent, Ordering::Relaxed);
         }
+    }
+
+    /// The task begins with its next message.
+    pub(crate) fn begin_message(&self) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+        self.fresh.store(true, Ordering::Relaxed);
     }
 
     /// Whether the task still belongs to the high lane.
     fn is_high(&self) -> bool {
-        u128::from(self.micros()) <= HIGH_LANE.as_micros()
+        let spent = self.micros();
+        let short = || {
+            self.message.load(Ordering::Relaxed) <= HIGH_LANE
+                && spent / self.messages.load(Ordering::Relaxed).max(1) <= SHORT_MESSAGE
+        };
+        spent <= HIGH_LANE || short()
     }
 
     /// Microseconds up to now.
@@ -114,6 +146,8 @@ struct Lanes {
     low: VecDeque<Arc<Work>>,
     /// Workers asleep that take from both lanes.
     idle: usize,
+    /// Workers asleep that take from the high lane only.
+    high_idle: usize,
     /// Whether the next one of a worker for both is from the low lane, when both have some.
     low_turn: bool,
     closed: bool,
@@ -127,6 +161,10 @@ impl Lanes {
             &mut self.low
         };
         lane.push_back(work);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.high.is_empty() && self.low.is_empty()
     }
 
     fn take(&mut self, high_only: bool) -> Option<Arc<Work>> {
@@ -167,17 +205,45 @@ impl Pool {
             return;
         }
         lanes.add(work, is_high);
-        let short_of_hands = lanes.high.len() + lanes.low.len() > lanes.idle;
+        self.wake_for_one(lanes);
+    }
+
+    /// Wakes a worker for what was just added, if one is asleep that may take it.
+    fn wake_for_one(&self, lanes: MutexGuard<'_, Lanes>) {
+        let waiting = lanes.high.len() + lanes.low.len();
+        let (both, high) = (lanes.idle > 0, lanes.high_idle > 0);
+        let short_of_hands = waiting > lanes.idle && !lanes.high.is_empty();
         drop(lanes);
-        self.both.notify_one();
-        if is_high && short_of_hands {
+        if both {
+            self.both.notify_one();
+        }
+        if high && short_of_hands {
             self.high.notify_one();
         }
     }
 
-    /// The next task for a worker; none when the pool is closed.
-    fn next(&self, high_only: bool) -> Option<Arc<Work>> {
+    /// The next task for a worker, which may hand one in that has given way; none when the pool is
+    /// closed.
+    fn next(&self, high_only: bool, gave_way: Option<Arc<Work>>) -> Option<Arc<Work>> {
+        let gave_way = gave_way.map(|work| (work.meter.is_high(), work));
         let mut lanes = self.lanes.lock();
+        if let Some((is_high, work)) = gave_way {
+            if lanes.closed {
+                drop(lanes);
+                drop(work);
+                return None;
+            }
+            lanes.add(work, is_high);
+            // Whoever hands one in takes one: another worker is woken only for what is left.
+            let next = lanes.take(high_only);
+            if !lanes.is_empty() {
+                self.wake_for_one(lanes);
+                lanes = self.lanes.lock();
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
         loop {
             if lanes.closed {
                 return None;
@@ -186,7 +252,9 @@ impl Pool {
                 return Some(work);
             }
             if high_only {
+                lanes.high_idle += 1;
                 self.high.wait(&mut lanes);
+                lanes.high_idle -= 1;
             } else {
                 lanes.idle += 1;
                 self.both.wait(&mut lanes);
@@ -310,19 +378,19 @@ impl Drop for Workers {
 /// A worker's life.
 fn work(pool: &Arc<Pool>, timers: &Handle, high_only: bool) {
     let _entered = timers.enter();
-    while let Some(work) = pool.next(high_only) {
+    let mut gave_way = None;
+    while let Some(work) = pool.next(high_only, gave_way.take()) {
         let running = pool.sandbox.ticker().running();
-        poll(work);
+        gave_way = poll(work);
         drop(running);
     }
 }
 
-/// Polls a task once. A panic in host code ends the task and not the worker.
-fn poll(work: Arc<Work>) {
+/// Polls a task once, and answers with it when it only gave way. A panic in host code ends the task
+/// and not the worker.
+fn poll(work: Arc<Work>) -> Option<Arc<Work>> {
     work.state.store(RUNNING, Ordering::SeqCst);
-    let Some(mut future) = work.future.lock().take() else {
-        return;
-    };
+    let mut future = work.future.lock().take()?;
     let waker = Waker::from(Arc::clone(&work));
     let mut context = Context::from_waker(&waker);
     work.meter.begin();
@@ -336,8 +404,7 @@ fn poll(work: Arc<Work>) {
                     .compare_exchange(RUNNING, IDLE, Ordering::SeqCst, Ordering::SeqCst);
             if idle.is_err() {
                 work.state.store(QUEUED, Ordering::SeqCst);
-                let pool = Arc::clone(&work.pool);
-                pool.push(work);
+                return Some(work);
             }
         }
         Ok(Poll::Ready(())) => drop(future),
@@ -353,6 +420,7 @@ fn poll(work: Arc<Work>) {
             }
         }
     }
+    None
 }
 
 #[cfg(test)]

@@ -2,15 +2,20 @@
 //! epoch reaches.
 //!
 //! The nearer of two points bites: the end of the message or unit, and the end of the task. Time is
-//! the machine's own, not the manager's clock: it bounds real work.
+//! the machine's own, not the manager's clock: it bounds real work. A guest that runs is looked at
+//! each time that it gives way; only one that waits in a host call needs a timer.
 
 use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::worker::Meter;
 
 /// The point at which a guest is ended. Shared between the guest, whose gets may move it, and who
 /// waits for it.
@@ -19,22 +24,38 @@ pub(crate) struct Deadline {
     task: Instant,
     each: Duration,
     unit: Mutex<Instant>,
+    meter: Arc<Meter>,
+    /// The guest has just given way, and goes on when it is polled again.
+    gave_way: AtomicBool,
 }
 
 impl Deadline {
     /// A deadline for a task that begins now: so long for each message or unit, so long for all.
     pub(crate) fn new(each: Duration, task: Duration) -> Self {
+        Self::metered(each, task, Arc::default())
+    }
+
+    /// The same, with the meter that is told when a message or unit begins.
+    pub(crate) fn metered(each: Duration, task: Duration, meter: Arc<Meter>) -> Self {
         let now = Instant::now();
         Self {
             task: now + task,
             each,
             unit: Mutex::new(now + each),
+            meter,
+            gave_way: AtomicBool::new(false),
         }
     }
 
     /// A new message or unit begins.
     pub(crate) fn renew(&self) {
+        self.meter.begin_message();
         *self.unit.lock() = Instant::now() + self.each;
+    }
+
+    /// The guest gives way and wants to go on at once.
+    pub(crate) fn give_way(&self) {
+        self.gave_way.store(true, Ordering::Relaxed);
     }
 
     /// When the guest is ended.
@@ -71,19 +92,19 @@ pub(crate) async fn within<T>(
     stopped: impl Future<Output = ()>,
 ) -> Ended<T> {
     let (mut call, mut stopped) = (pin!(call), pin!(stopped));
-    let mut sleep = pin!(sleep_until(deadline.ends()));
+    // Most calls return without ever having waited, and have no timer.
+    let mut sleep = pin!(None);
     std::future::poll_fn(|context| {
         if let Poll::Ready(value) = call.as_mut().poll(context) {
             return Poll::Ready(Ended::Done(value));
         }
-        // At most twice: a deadline that was moved is in the future, unless its whole time is over
-        // already.
-        while sleep.as_mut().poll(context).is_ready() {
-            let ends = deadline.ends();
-            if ends <= sleep.deadline() {
-                return Poll::Ready(Ended::PastDeadline);
-            }
-            sleep.as_mut().reset(ends);
+        let over = if deadline.gave_way.swap(false, Ordering::Relaxed) {
+            deadline.ends() <= Instant::now()
+        } else {
+            is_over(sleep.as_mut(), deadline, context)
+        };
+        if over {
+            return Poll::Ready(Ended::PastDeadline);
         }
         if stopped.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ended::Stopped);
@@ -91,6 +112,30 @@ pub(crate) async fn within<T>(
         Poll::Pending
     })
     .await
+}
+
+/// Whether the deadline is over; if it is not, has the task woken when it is.
+fn is_over(
+    mut sleep: Pin<&mut Option<Sleep>>,
+    deadline: &Deadline,
+    context: &mut Context<'_>,
+) -> bool {
+    if sleep.is_none() {
+        sleep.set(Some(sleep_until(deadline.ends())));
+    }
+    let Some(mut sleep) = sleep.as_pin_mut() else {
+        return false;
+    };
+    // At most twice: a deadline that was moved is in the future, unless its whole time is over
+    // already.
+    while sleep.as_mut().poll(context).is_ready() {
+        let ends = deadline.ends();
+        if ends <= sleep.deadline() {
+            return true;
+        }
+        sleep.as_mut().reset(ends);
+    }
+    false
 }
 
 #[cfg(test)]
@@ -129,6 +174,27 @@ mod tests {
             Ended::PastDeadline
         );
         assert!(deadline.is_task());
+    }
+
+    #[test]
+    fn a58_a_guest_that_gives_way_again_and_again_is_ended_without_a_timer() {
+        let deadline = Deadline::new(Duration::from_millis(1), LONG);
+        let spins = std::future::poll_fn(|context| {
+            deadline.give_way();
+            context.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        // No runtime around it: a timer could not be made.
+        let mut call = pin!(within(spins, &deadline, pending()));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let begun = Instant::now();
+        loop {
+            if let Poll::Ready(ended) = call.as_mut().poll(&mut context) {
+                assert_eq!(ended, Ended::PastDeadline);
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is not ended");
+        }
     }
 
     #[test]

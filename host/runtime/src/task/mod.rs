@@ -30,7 +30,7 @@ mod whole_queue;
 
 /// Runs one task to its end and finishes its session.
 pub(crate) async fn run(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: Arc<Meter>) {
-    let mut run = Run::new(Arc::clone(&loaded), Arc::clone(&session));
+    let mut run = Run::new(Arc::clone(&loaded), Arc::clone(&session), &meter);
     match loaded.bound(session.spec().component.style) {
         Some((def, Bound::EachMessage(caller))) => {
             let mut handler = EachMessage::new(run, caller.as_ref(), def.fresh);
@@ -57,11 +57,13 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn new(loaded: Arc<Loaded>, session: Arc<TaskSession>) -> Self {
+    fn new(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: &Arc<Meter>) -> Self {
         let limits = Limits::new(&session.spec().attributes);
+        let meter = Arc::clone(meter);
+        let deadline = Deadline::metered(limits.deadline, limits.task_deadline, meter);
         Self {
             log: Log::new(limits.log),
-            deadline: Arc::new(Deadline::new(limits.deadline, limits.task_deadline)),
+            deadline: Arc::new(deadline),
             loaded,
             session,
             limits,

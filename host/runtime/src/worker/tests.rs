@@ -1,7 +1,7 @@
 //! Tests of the workers: nothing is asserted about time, waits have a bound.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use super::*;
 use crate::engine::SandboxConfig;
@@ -148,15 +148,20 @@ fn a_task_that_waits_is_dropped_with_the_workers() {
     receiver.recv_timeout(BOUND).expect("it is dropped");
 }
 
+/// A meter of a task that has spent so many microseconds.
+fn spent(micros: u64) -> Meter {
+    Meter {
+        micros: AtomicU64::new(micros),
+        ..Meter::default()
+    }
+}
+
 /// Puts works in the lanes by their meters and answers the order in which a worker takes them.
 fn order(micros: &[u64], high_only: bool) -> Vec<u64> {
     let pool = workers(1).pool.clone();
     let mut lanes = Lanes::default();
-    for spent in micros {
-        let meter = Meter {
-            micros: AtomicU64::new(*spent),
-            since: Mutex::new(None),
-        };
+    for micros in micros {
+        let meter = spent(*micros);
         let is_high = meter.is_high();
         let work = Arc::new(Work {
             pool: Arc::clone(&pool),
@@ -176,4 +181,42 @@ fn a_task_past_its_time_goes_to_the_low_lane() {
     assert_eq!(order(&[1, 5000, 5001, 9000], true), [1, 5000]);
     assert_eq!(order(&[9000, 8000, 1, 2], false), [1, 9000, 2, 8000]);
     assert_eq!(order(&[9000, 8000, 7000], false), [9000, 8000, 7000]);
+}
+
+#[test]
+fn a50_a_task_of_many_short_messages_stays_in_the_high_lane() {
+    let check = |micros: u64, messages: u64, in_hand: u64, is_high: bool| {
+        let meter = spent(micros);
+        for _ in 0..messages {
+            meter.begin_message();
+        }
+        meter.message.store(in_hand, Ordering::Relaxed);
+        assert_eq!(meter.is_high(), is_high, "{micros} us, {messages} messages");
+    };
+    check(90_000, 900, 0, true);
+    check(90_000, 900, 5_001, false);
+    check(90_000, 80, 0, false);
+    check(90_000, 0, 0, false);
+    check(5_000, 1, 5_000, true);
+}
+
+#[test]
+fn a_meter_counts_what_a_message_takes_from_where_it_gave_way() {
+    let meter = Meter::default();
+    let turn = || {
+        meter.begin();
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_micros(50) {
+            std::hint::spin_loop();
+        }
+        meter.end();
+        meter.message.load(Ordering::Relaxed)
+    };
+    meter.begin_message();
+    assert_eq!(turn(), 0);
+    let once = turn();
+    assert!(once >= 50, "{once}");
+    assert!(turn() >= once + 50);
+    meter.begin_message();
+    assert_eq!(turn(), 0);
 }
