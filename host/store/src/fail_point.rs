@@ -1,8 +1,8 @@
 //! Named points where a test makes a commit fail or ends the process.
 //!
 //! With the feature `fail-points`, the environment variable `ONCUE_FAIL_POINT` = `NAME` or
-//! `NAME:COUNT` arms one point: it acts when it is passed for the COUNT-th time (1 when absent),
-//! once. The variable is read once. Without the feature everything here is nothing: a release build
+//! `NAME:COUNT` arms a point: it acts when it is passed for the COUNT-th time (1 when absent),
+//! once. Several stand with commas between them. The variable is read once. Without the feature everything here is nothing: a release build
 //! cannot be made to fail from outside.
 
 /// The environment variable that arms a point.
@@ -15,6 +15,8 @@ pub(crate) const BEFORE_SYNC_ABORT: &str = "commit.before-sync.abort";
 pub(crate) const AFTER_SYNC_ABORT: &str = "commit.after-sync.abort";
 /// A write of a batch meets a full disk.
 pub(crate) const WRITE_ENOSPC: &str = "commit.write.enospc";
+/// The engine cannot be opened again after a failed write.
+pub(crate) const REOPEN_FAIL: &str = "engine.reopen.fail";
 /// A sync of a written batch fails.
 pub(crate) const SYNC_FAIL: &str = "commit.sync.fail";
 /// Ends the process while a task holds messages: at the end of a take that found some.
@@ -46,7 +48,7 @@ mod armed {
 
     use parking_lot::Mutex;
 
-    static ARMED: OnceLock<Mutex<Option<(String, u64)>>> = OnceLock::new();
+    static ARMED: OnceLock<Mutex<Vec<(String, u64)>>> = OnceLock::new();
 
     fn parse(text: &str) -> (String, u64) {
         match text.rsplit_once(':') {
@@ -55,22 +57,28 @@ mod armed {
         }
     }
 
+    fn parse_all(text: &str) -> Vec<(String, u64)> {
+        text.split(',').map(parse).collect()
+    }
+
     pub(super) fn hit(name: &str) -> bool {
         let armed = ARMED.get_or_init(|| {
-            Mutex::new(std::env::var(super::VARIABLE).ok().map(|text| parse(&text)))
+            let text = std::env::var(super::VARIABLE).unwrap_or_default();
+            Mutex::new(parse_all(&text))
         });
         let mut armed = armed.lock();
-        match armed.as_mut() {
-            Some((wanted, count)) if wanted == name => {
-                *count = count.saturating_sub(1);
-                let now = *count == 0;
-                if now {
-                    *armed = None;
-                }
-                now
-            }
-            _ => false,
+        let Some(place) = armed.iter().position(|(wanted, _)| wanted == name) else {
+            return false;
+        };
+        let Some((_, count)) = armed.get_mut(place) else {
+            return false;
+        };
+        *count = count.saturating_sub(1);
+        let now = *count == 0;
+        if now {
+            armed.remove(place);
         }
+        now
     }
 
     #[cfg(test)]
@@ -85,6 +93,8 @@ mod armed {
                 super::parse("commit.sync.fail:3"),
                 ("commit.sync.fail".to_owned(), 3)
             );
+            let both = [("a".to_owned(), 2), ("b".to_owned(), 1)];
+            assert_eq!(super::parse_all("a:2,b"), both);
         }
     }
 }

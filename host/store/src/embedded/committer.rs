@@ -273,13 +273,19 @@ impl Committer {
         };
         let shared = self.shared.clone();
         let engine = shared.engine.read();
-        if recovered == batch.progress.commit
-            && let Some(engine) = engine.as_ref()
-        {
+        let Some(engine) = engine.as_ref() else {
+            // Closed meanwhile: nothing is taken any more.
+            return false;
+        };
+        if recovered == batch.progress.commit {
             self.finish(engine, batch, answers);
             return true;
         }
-        shared.index.lock().unmark(&batch);
+        if answers.is_empty() {
+            shared.index.lock().give_back(engine, &batch);
+        } else {
+            shared.index.lock().unmark(&batch);
+        }
         for (answer, _) in answers {
             answer.send(Err(CommitError::Full));
         }

@@ -16,6 +16,7 @@ use super::index::Index;
 use super::layout::{self, Space};
 use super::options::EmbeddedOptions;
 use super::plan::{Batch, Effect};
+use crate::fail_point;
 use crate::{StopReason, StoreError};
 
 /// Shared by all threads of a store.
@@ -129,6 +130,9 @@ impl Shared {
         let mut slot = self.engine.write();
         // Only one may be open: the old one ends first.
         *slot = None;
+        if fail_point::hit(fail_point::REOPEN_FAIL) {
+            return Err(StoreError::Unavailable("a fail point".to_owned()));
+        }
         let path = self.home.engine_path();
         let engine = Engine::open(&path, self.options.cache_bytes, self.rows_read.clone())
             .map_err(|error| unavailable(&error))?;
@@ -225,5 +229,17 @@ impl Index {
                 self.mark_committing(*sequence, false);
             }
         }
+    }
+
+    /// Gives the messages of a batch back that is not applied and whose units were answered long
+    /// ago: those who held them could not give them back while it was in doubt.
+    pub(super) fn give_back(&mut self, engine: &Engine, batch: &Batch) {
+        self.unmark(batch);
+        for effect in &batch.effects {
+            if let Effect::Settled { sequence, .. } = effect {
+                self.let_go(engine, *sequence);
+            }
+        }
+        self.tell();
     }
 }

@@ -222,6 +222,20 @@ fn a81_a_write_into_a_full_disk_refuses_that_put_and_the_store_goes_on_in_the_sa
     assert_eq!(everything(home.path()), expected(&ledger));
 }
 
+/// While the engine is closed nobody knows whether the unit is there; once it is open again and the
+/// unit is not, what it held can be taken again without a restart.
+#[test]
+fn a81_a_unit_that_was_in_doubt_gives_its_messages_back_when_it_was_not_written() {
+    let home = home();
+    let ledger = run(home.path(), "commit.write.enospc:5,engine.reopen.fail");
+    assert!(ledger.ended, "{ledger:?}");
+    let doubtful = |text: &&String| text.contains("[commit-unknown]");
+    assert_eq!(ledger.refused.iter().filter(doubtful).count(), 1);
+    assert_eq!(ledger.doubtful, [], "it was the removal: {ledger:?}");
+    assert_eq!(ledger.removed[0], ledger.put[0], "{ledger:?}");
+    assert_eq!(everything(home.path()), expected(&ledger));
+}
+
 #[test]
 fn a81_a_failed_sync_stops_writing_says_so_and_a_restart_reads_back_what_is_there() {
     let home = home();
