@@ -22,6 +22,8 @@ mod host;
 mod http;
 mod load;
 mod machine;
+mod open_loop;
+mod path;
 #[cfg(feature = "peers")]
 mod peers;
 mod raw_log;

@@ -9,6 +9,7 @@ use std::fmt;
 
 use oncue_core::names::QueueName;
 
+use super::Delivered;
 use super::port::PortError;
 use super::session::TaskSession;
 
@@ -59,6 +60,12 @@ pub trait Probe: Send + Sync + 'static {
     /// What the guest meets instead: a value such as [`PortError::Full`], or its end
     /// ([`PortError::Cut`]).
     fn before(&self, call: SessionCall<'_>) -> Result<(), PortError>;
+
+    /// A guest is about to be entered for `message`: its instance is made, its handler not yet
+    /// called. Not told in trigger style, where the guest gets its messages itself.
+    fn entered(&self, message: &Delivered) {
+        let _ = message;
+    }
 }
 
 impl TaskSession {
@@ -67,6 +74,13 @@ impl TaskSession {
         match &self.shared.probe {
             None => Ok(()),
             Some(probe) => probe.before(call),
+        }
+    }
+
+    /// Tells the probe, if there is one, that the guest is entered for a message.
+    pub fn entered(&self, message: &Delivered) {
+        if let Some(probe) = &self.shared.probe {
+            probe.entered(message);
         }
     }
 }

@@ -75,6 +75,7 @@ async fn invoke(
         None => instance.insert(run.loaded.instantiate(&mut *store).await?),
     };
     store.data_mut().in_hand = Some(Arc::clone(message));
+    run.session.entered(message);
     caller.call(store, instance, message).await
 }
 

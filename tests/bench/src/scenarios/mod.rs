@@ -3,12 +3,16 @@
 mod backlog;
 mod classic;
 mod cold;
+mod cores;
 mod floor;
 mod idle;
+mod latency;
+mod mixed;
 mod peers;
 mod puts;
 mod reload;
 mod smoke;
+mod soak;
 mod trigger;
 
 use crate::run::Run;
@@ -28,6 +32,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     smoke::SCENARIO,
     floor::SCENARIO,
     trigger::SCENARIO,
+    latency::SCENARIO,
     puts::SCENARIO,
     classic::SCENARIO,
     peers::SCENARIO,
@@ -35,4 +40,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     backlog::SCENARIO,
     reload::SCENARIO,
     cold::SCENARIO,
+    cores::SCENARIO,
+    mixed::SCENARIO,
+    soak::SCENARIO,
 ];

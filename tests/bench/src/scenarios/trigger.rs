@@ -9,18 +9,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use oncue_manager::tasks::Delivered;
 use oncue_runtime::bare::{Bare, Calling};
 use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
 
 use super::Scenario;
 use crate::floor;
-use crate::host::{self, Flag, Setup};
-use crate::load::{self, Load};
+use crate::host::{self, Flag};
+use crate::path::{self, Kept, Way};
 use crate::raw_log::{self, RawLog};
 use crate::run::{Bound, Run};
-use crate::watched::{self, Arrived};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "trigger",
@@ -36,14 +34,6 @@ const CEILING: usize = 256;
 
 /// Messages of one instance, when it is used again.
 const BATCH: u32 = 16;
-
-/// Where a contender's messages are.
-#[derive(Clone, Copy, PartialEq)]
-enum Kept {
-    Memory,
-    Volatile,
-    Durable,
-}
 
 /// One way to run it.
 struct Contender {
@@ -200,31 +190,16 @@ fn floors(run: &mut Run, ground: &Ground, round: usize) -> anyhow::Result<()> {
 
 /// One contender, once.
 async fn contend(run: &mut Run, ground: &Ground, contender: &Contender) -> anyhow::Result<()> {
-    let directory = host::directory()?;
-    let arrived = Arrived::new(host::name("echo.out"));
-    let store = match contender.kept {
-        Kept::Memory => host::memory(),
-        Kept::Volatile | Kept::Durable => host::embedded(directory.path(), "store")?,
-    };
-    let mut setup = Setup::echo(&ground.echo, contender.kept == Kept::Durable);
-    for serving in &mut setup.serving {
-        serving.queue = contender.queue.to_vec();
-        serving.process.extend(contender.process);
-    }
-    let store = watched::watch(store, &arrived);
-    let manager = host::start_with(store, &ground.sandbox, &setup).await?;
-    let handle = manager.handle();
-    let load = Load {
-        queue: "echo",
-        body: Bytes::from(vec![b'x'; LENGTH]),
+    let way = Way {
+        kept: contender.kept,
         in_flight: contender.in_flight,
-        warm: floor::WARM,
+        length: LENGTH,
+        workers: None,
+        queue: contender.queue,
+        process: contender.process,
         measure: ground.measure,
     };
-    let taken = load::run(handle.clone(), arrived, load).await?;
-    host::check_done(&handle, "echo", "echo.out", taken.put).await?;
-    let status = handle.status().await?;
-    manager.shutdown(host::END).await;
+    let (taken, status) = path::measure(&ground.sandbox, &ground.echo, &way).await?;
     let name = contender.name;
     run.sample(name, taken.us(), "us/message");
     let spent = &taken.spent;
@@ -234,11 +209,8 @@ async fn contend(run: &mut Run, ground: &Ground, contender: &Contender) -> anyho
     run.sample(&format!("{name}.load"), cpu, "cpu us/message");
     #[expect(clippy::cast_precision_loss, reason = "a count of some thousands")]
     let each = |count: u64| count as f64 / taken.put as f64;
-    run.sample(
-        &format!("{name}.triggers"),
-        each(status.triggers),
-        "triggers/message",
-    );
+    let triggers = each(status.triggers);
+    run.sample(&format!("{name}.triggers"), triggers, "triggers/message");
     if contender.kept == Kept::Durable {
         run.sample(
             &format!("{name}.syncs"),
