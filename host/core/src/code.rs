@@ -166,6 +166,8 @@ codes! {
     // Store.
     /// The disk or the store's own bound is full.
     StoreFull = "store-full", Unavailable;
+    /// More waits to be written than the store holds back; repeat the put later.
+    StoreBusy = "store-busy", Unavailable;
     /// The store stopped writing after a failed write; restart the host.
     StoreStopped = "store-stopped", Unavailable;
     /// The store's data fails its checks.

@@ -46,6 +46,9 @@ pub struct Unit {
     /// What an idempotency key held by an earlier commit means: for an application the first put's
     /// id is the answer; for a handler, which was already told another id, it is a conflict.
     pub key_taken_is_conflict: bool,
+    /// Refuse the unit when too much waits for the store already: for applications, which can be
+    /// told to come again. Others hold what they would commit in memory anyway.
+    pub refuse_when_busy: bool,
     /// The units that it follows, if it was made before they were known to be durable: it is
     /// applied only if all of them were.
     pub chain: Option<Chain>,

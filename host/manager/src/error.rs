@@ -82,6 +82,7 @@ impl From<CommitError> for ApiError {
             CommitError::Conflict(_) | CommitError::Fenced => Code::StateConflict,
             CommitError::QueueNotEmpty(_) => Code::QueueNotEmpty,
             CommitError::Full => Code::StoreFull,
+            CommitError::Busy { .. } => Code::StoreBusy,
             CommitError::Unknown(_) => Code::CommitUnknown,
             _ => Code::StoreStopped,
         };

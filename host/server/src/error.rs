@@ -122,7 +122,7 @@ impl Problem {
 pub(crate) fn status_of(code: Code) -> StatusCode {
     match code {
         // Not a rate, but what clients do at 429 is right: wait, then repeat.
-        Code::QueueFull | Code::TooManyLeases => StatusCode::TOO_MANY_REQUESTS,
+        Code::QueueFull | Code::StoreBusy | Code::TooManyLeases => StatusCode::TOO_MANY_REQUESTS,
         Code::TooLarge | Code::UnitTooLarge | Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::NotAuthorized => StatusCode::UNAUTHORIZED,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -246,6 +246,7 @@ mod tests {
     fn each_code_has_its_status() {
         check(Code::UnknownQueue, 404, false);
         check(Code::QueueFull, 429, true);
+        check(Code::StoreBusy, 429, true);
         check(Code::QueueNotEmpty, 409, false);
         check(Code::PutDisabled, 403, false);
         check(Code::TooLarge, 413, false);

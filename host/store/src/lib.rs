@@ -67,7 +67,9 @@ pub trait Store: Send + Sync + 'static {
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]);
 
     /// Applies a unit, all or nothing, durably. The messages of a refused unit stay with their
-    /// owner. Once a unit of a chain was refused, so is every later one of that chain.
+    /// owner. Once a unit of a chain was refused, so is every later one of that chain. Never waits:
+    /// what is submitted faster than it is written waits in memory, and a unit that says so is
+    /// refused with [`CommitError::Busy`] when that is too much.
     fn commit(&self, unit: Unit) -> Commit;
 
     /// True when it pays to submit the next unit of a chain before this one is answered: commits
@@ -418,6 +420,21 @@ pub enum CommitError {
          run again [state-conflict]"
     )]
     Undone,
+    /// Too much waits for the disk already. Nothing of it was kept.
+    #[error(
+        "{units} units of work with {bytes} bytes wait to be written, and no put is taken on top \
+         of {units_max} units or {bytes_max} bytes; put it again later [store-busy]"
+    )]
+    Busy {
+        /// Units that wait.
+        units: usize,
+        /// The most that may.
+        units_max: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// The most that may wait.
+        bytes_max: u64,
+    },
     /// The disk is full. Nothing was written.
     #[error("the store is full; free disk space [store-full]")]
     Full,

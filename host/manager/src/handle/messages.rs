@@ -48,7 +48,10 @@ impl Handle {
             return Err(super::stopping());
         }
         let now = self.shared.now();
-        let mut unit = Unit::default();
+        let mut unit = Unit {
+            refuse_when_busy: true,
+            ..Unit::default()
+        };
         for request in puts {
             let cell = self.cell(&request.queue)?;
             let attributes = cell.attributes.load_full();

@@ -239,6 +239,7 @@ impl OpenUnit {
             task: None,
             key_taken_is_conflict: true,
             chain: None,
+            refuse_when_busy: false,
         }
     }
 }

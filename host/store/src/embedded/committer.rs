@@ -28,8 +28,11 @@ const BATCH_UNITS_MAX: usize = 4096;
 /// Bytes of bodies and values in one batch, about: a larger batch would delay everybody in it.
 const BATCH_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes of units that may wait for the next batch. Whoever brings more waits.
-pub(super) const INBOX_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Units that wait for the next batches: past so many, or past
+/// [`super::EmbeddedOptions::waiting_bytes_max`], a unit that may be refused is. The others are
+/// bounded by who brings them: a task has few units under way, and what they hold was in its memory
+/// before.
+const INBOX_UNITS_MAX: usize = 64 * 1024;
 
 /// What a unit counts beside its bodies and values, in bytes.
 const UNIT_BYTES: u64 = 256;
@@ -43,6 +46,20 @@ pub(super) struct Inbox {
     pub(super) closing: bool,
     /// The engine is closed and may be opened again.
     pub(super) poked: bool,
+}
+
+impl Inbox {
+    /// Whether a unit of so many bytes that may be refused has to be. A large one passes alone.
+    pub(super) fn refuses(&self, bytes: u64, bytes_max: u64) -> Option<CommitError> {
+        let full = self.units.len() >= INBOX_UNITS_MAX
+            || (!self.units.is_empty() && self.bytes.saturating_add(bytes) > bytes_max);
+        full.then_some(CommitError::Busy {
+            units: self.units.len(),
+            units_max: INBOX_UNITS_MAX,
+            bytes: self.bytes,
+            bytes_max,
+        })
+    }
 }
 
 /// A unit that waits.
@@ -120,7 +137,6 @@ impl Committer {
             inbox.bytes = inbox.bytes.saturating_sub(waiting.bytes);
             units.push(waiting);
         }
-        self.shared.room.notify_all();
         Some(units)
     }
 

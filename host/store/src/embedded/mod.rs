@@ -14,8 +14,8 @@
 //!
 //! A persistent message is on disk before its commit is answered. One that is not lives in memory,
 //! within [`EmbeddedOptions::volatile_bytes_max`]; it is counted and taken like the others and is
-//! gone after the end. `commit` never waits for the disk, but it does wait while 64 MiB of units
-//! are waiting: whoever puts faster than the disk writes is held there, before memory is.
+//! gone after the end. `commit` never waits: while 256 MiB of units wait for the disk, an
+//! application's puts are refused with [`CommitError::Busy`](crate::CommitError::Busy).
 //!
 //! Refuses to do: decide anything about messages. Neighbour: `oncue_core::queue::model`, whose
 //! rules it follows.
@@ -161,7 +161,6 @@ impl EmbeddedStore {
         let threads = self.threads.lock().take()?;
         self.shared.inbox.lock().closing = true;
         self.shared.arrived.notify_all();
-        self.shared.room.notify_all();
         self.shared.ending.notify_all();
         let progress = threads.committer.join().ok();
         if threads.guard.join().is_err() {

@@ -17,6 +17,8 @@ pub struct EmbeddedOptions {
     pub ballast_bytes: u64,
     /// Bodies of messages that are not persistent, in bytes: more are refused.
     pub volatile_bytes_max: u64,
+    /// Bytes of units that wait for the disk, past which applications' puts are refused.
+    pub waiting_bytes_max: u64,
     /// Memory for blocks read from disk, in bytes.
     pub cache_bytes: u64,
     /// Rows kept in memory of each index's front.
@@ -34,6 +36,7 @@ impl Default for EmbeddedOptions {
             reserve_bytes: 256 * 1024 * 1024,
             ballast_bytes: 64 * 1024 * 1024,
             volatile_bytes_max: 256 * 1024 * 1024,
+            waiting_bytes_max: 256 * 1024 * 1024,
             cache_bytes: 64 * 1024 * 1024,
             window_rows: 4096,
             guard_interval: Duration::from_secs(1),

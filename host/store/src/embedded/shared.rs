@@ -29,8 +29,6 @@ pub(super) struct Shared {
     pub(super) inbox: Mutex<Inbox>,
     /// A unit has come, or the store closes.
     pub(super) arrived: Condvar,
-    /// Units were taken out of the inbox.
-    pub(super) room: Condvar,
     /// The store closes.
     pub(super) ending: Condvar,
     stop: Mutex<Option<StopReason>>,
@@ -67,7 +65,6 @@ impl Shared {
             index: Mutex::new(index),
             inbox: Mutex::new(Inbox::default()),
             arrived: Condvar::new(),
-            room: Condvar::new(),
             ending: Condvar::new(),
             stop: Mutex::new(None),
             origin,

@@ -10,7 +10,7 @@ use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
 
 use super::codec::{self, Address};
-use super::committer::{INBOX_BYTES_MAX, Waiting, weight};
+use super::committer::{Waiting, weight};
 use super::engine::Engine;
 use super::guard::HighWater;
 use super::index::Index;
@@ -95,14 +95,13 @@ impl Store for EmbeddedStore {
         let (answer, commit) = Commit::pending(&unit);
         let bytes = weight(&unit);
         let mut inbox = self.shared.inbox.lock();
-        while !inbox.closing
-            && !inbox.units.is_empty()
-            && inbox.bytes.saturating_add(bytes) > INBOX_BYTES_MAX
-        {
-            self.shared.room.wait(&mut inbox);
-        }
         if inbox.closing {
             return Commit::refused(&unit, CommitError::Stopped("it is closed".to_owned()));
+        }
+        if unit.refuse_when_busy
+            && let Some(busy) = inbox.refuses(bytes, self.shared.options.waiting_bytes_max)
+        {
+            return Commit::refused(&unit, busy);
         }
         inbox.bytes += bytes;
         inbox.units.push_back(Waiting {

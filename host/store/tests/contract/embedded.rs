@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::rig::{Ending, Harness, Rig};
 
+mod busy;
 mod crash;
 mod damage;
 mod disk;
