@@ -1,5 +1,6 @@
 //! What every route shares: the manager's handle, the options, and the bounds.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,6 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use crate::error::Problem;
 use crate::extract::permits_of;
 
+/// Connections at a time, unless the options say otherwise.
+const MAX_CONNECTIONS: usize = 768;
+
 /// Bounds of the listener. Nothing a client does costs more than these.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -18,10 +22,16 @@ pub struct ServerOptions {
     pub body_limit: usize,
     /// Bytes of all bodies that are being received or worked on.
     pub body_memory: usize,
+    /// How long a body may wait for a share of that memory before it is refused. Until then its
+    /// bytes stay with the client and the system.
+    pub body_wait: Duration,
     /// How long one body may take to arrive.
     pub body_time: Duration,
-    /// Requests worked on at a time, those that wait for messages or events apart.
+    /// Requests that only look, worked on at a time; those that wait for messages or events apart.
     pub max_requests: usize,
+    /// Requests that change something, worked on at a time. They wait for the disk, so they must
+    /// not take the places of those who look.
+    pub max_changes: usize,
     /// Gets that wait and event streams at a time.
     pub max_waiting: usize,
     /// Connections at a time; further ones wait in the system's backlog.
@@ -40,10 +50,13 @@ impl Default for ServerOptions {
         Self {
             body_limit: 16 << 20,
             body_memory: 256 << 20,
+            body_wait: Duration::from_secs(1),
             body_time: Duration::from_secs(60),
             max_requests: 256,
+            // One on each connection: what bounds them is the memory for bodies, and the store.
+            max_changes: MAX_CONNECTIONS,
             max_waiting: 512,
-            max_connections: 768,
+            max_connections: MAX_CONNECTIONS,
             idle_time: Duration::from_secs(60),
             stop_time: Duration::from_secs(10),
             allowed_hosts: Vec::new(),
@@ -51,38 +64,62 @@ impl Default for ServerOptions {
     }
 }
 
-/// Shared by all routes.
+/// Shared by all routes. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct App {
+pub(crate) struct App(Arc<Shared>);
+
+/// What they share.
+pub(crate) struct Shared {
     pub(crate) handle: Handle,
-    pub(crate) options: Arc<ServerOptions>,
+    pub(crate) options: ServerOptions,
     requests: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
-    stopping: Arc<watch::Sender<bool>>,
-    ids: Arc<RequestIds>,
+    stopping: watch::Sender<bool>,
+    ids: RequestIds,
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
 }
 
 impl App {
     pub(crate) fn new(handle: Handle, options: ServerOptions) -> Self {
-        Self {
+        Self(Arc::new(Shared {
             handle,
             requests: Arc::new(Semaphore::new(options.max_requests)),
+            changes: Arc::new(Semaphore::new(options.max_changes)),
             waiting: Arc::new(Semaphore::new(options.max_waiting)),
             bodies: Arc::new(Semaphore::new(permits_of(options.body_memory))),
-            stopping: Arc::new(watch::Sender::new(false)),
-            ids: Arc::new(RequestIds::new()),
-            options: Arc::new(options),
-        }
+            stopping: watch::Sender::new(false),
+            ids: RequestIds::new(),
+            options,
+        }))
     }
+}
 
-    /// A place among the requests that are worked on.
+impl Shared {
+    /// A place among the requests that only look.
     ///
     /// # Errors
     /// `too-many-requests` when all are taken.
     pub(crate) fn admit(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let taken = Arc::clone(&self.requests).try_acquire_owned();
         taken.map_err(|_full| too_many("requests are in work", self.options.max_requests))
+    }
+
+    /// A place among the requests that change something.
+    ///
+    /// # Errors
+    /// `too-many-requests` when all are taken.
+    pub(crate) fn admit_change(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let taken = Arc::clone(&self.changes).try_acquire_owned();
+        taken.map_err(|_full| too_many("changes are in work", self.options.max_changes))
     }
 
     /// A place among those who wait.
@@ -94,11 +131,12 @@ impl App {
         taken.map_err(|_full| too_many("gets and event streams wait", self.options.max_waiting))
     }
 
-    /// A share of the memory for bodies; none for an empty one.
+    /// A share of the memory for bodies; none for an empty one. Waits a while for others to give
+    /// theirs back.
     ///
     /// # Errors
-    /// `too-many-requests` when there is not enough left.
-    pub(crate) fn reserve_body(
+    /// `too-many-requests` when that took too long.
+    pub(crate) async fn reserve_body(
         &self,
         permits: u32,
     ) -> Result<Option<OwnedSemaphorePermit>, Problem> {
@@ -108,12 +146,19 @@ impl App {
         // A body within the limit passes alone, even where the memory is set below the limit.
         let all = permits_of(self.options.body_memory);
         let permits = permits.min(u32::try_from(all).unwrap_or(u32::MAX));
-        let taken = Arc::clone(&self.bodies).try_acquire_many_owned(permits);
-        taken.map(Some).map_err(|_full| {
-            let memory = oncue_core::quantity::format_bytes(self.options.body_memory as u64);
-            let detail = format!("the bodies of other requests take up their {memory}; try again");
-            Problem::new(Code::TooManyRequests, detail)
-        })
+        if let Ok(share) = Arc::clone(&self.bodies).try_acquire_many_owned(permits) {
+            return Ok(Some(share));
+        }
+        let wait = Arc::clone(&self.bodies).acquire_many_owned(permits);
+        match tokio::time::timeout(self.options.body_wait, wait).await {
+            Ok(Ok(share)) => Ok(Some(share)),
+            _ => {
+                let memory = oncue_core::quantity::format_bytes(self.options.body_memory as u64);
+                let detail =
+                    format!("the bodies of other requests take up their {memory}; try again");
+                Err(Problem::new(Code::TooManyRequests, detail))
+            }
+        }
     }
 
     /// Ends what waits, so that the server can stop.

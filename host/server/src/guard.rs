@@ -5,18 +5,27 @@
 //! and the host it believes to talk to, and a foreign one is refused.
 
 use std::any::Any;
+use std::convert::Infallible;
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
 
-use axum::body::Body;
-use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Response, header};
-use axum::middleware::Next;
-use axum::response::IntoResponse;
+use axum::Router;
+use axum::body::HttpBody as _;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::{IntoResponse, Response};
 use oncue_core::code::Code;
+use tokio::sync::OwnedSemaphorePermit;
+use tower::Service;
 use tracing::Instrument;
 
 use crate::app::App;
 use crate::error::Problem;
+use crate::listener::Work;
 use crate::wire::header::REQUEST_ID;
 
 /// Longest request id that is taken from a client, in bytes.
@@ -25,20 +34,78 @@ const MAX_REQUEST_ID: usize = 128;
 /// Routes that answer whatever the load.
 const ALWAYS: [&str; 2] = ["/livez", "/readyz"];
 
-/// Routes that wait, and count themselves among those who do.
-const WAITING: [&str; 2] = ["/v1/queues/{queue}/get", "/v1/events"];
+/// The event stream: it waits, and counts itself among those who do.
+const EVENTS: &str = "/v1/events";
 
-/// The outermost layer: names the request, and writes the problem that comes back from within.
-pub(crate) async fn answer(
-    State(app): State<App>,
-    request: Request,
-    next: Next,
-) -> axum::response::Response {
+/// Everything under `/v1` and the host's own paths, with all bounds: one service around the routes,
+/// because each layer around a route is copied and boxed for each request.
+#[derive(Clone)]
+pub struct Api {
+    app: App,
+    routes: Router,
+    work: Option<Work>,
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").finish_non_exhaustive()
+    }
+}
+
+impl Api {
+    pub(crate) fn new(app: App, routes: Router) -> Self {
+        let work = None;
+        Self { app, routes, work }
+    }
+
+    /// The same for one connection, whose requests are counted as work.
+    pub(crate) fn on(&self, work: Work) -> Self {
+        let work = Some(work);
+        Self {
+            work,
+            ..self.clone()
+        }
+    }
+}
+
+impl Service<Request> for Api {
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let Self { app, routes, work } = self.clone();
+        Box::pin(async move {
+            // Waiting for the answer is not idleness.
+            let _counted = work.map(Work::count);
+            Ok(answer(&app, routes, request).await)
+        })
+    }
+}
+
+/// Noted by whoever reads a request's body to its end.
+#[derive(Clone)]
+pub(crate) struct BodyRead(pub(crate) Arc<AtomicBool>);
+
+/// Names the request, asks the route, and writes the problem that comes back.
+async fn answer(app: &App, routes: Router, mut request: Request) -> Response {
     let id = request_id(request.headers()).unwrap_or_else(|| app.new_request_id());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let span = tracing::info_span!("request", %id, %method, path);
-    let mut response = match check_origin(&app, request.headers()) {
-        Ok(()) => next.run(request).instrument(span.clone()).await,
+    let span = tracing::info_span!(
+        "request", %id, method = %request.method(), path = request.uri().path()
+    );
+    // What is left of a body that nobody read stands where the next request would; it may be long,
+    // or never come. So the connection ends with the answer, and the answer says so.
+    let read = (!request.body().is_end_stream()).then(|| Arc::new(AtomicBool::new(false)));
+    if let Some(read) = &read {
+        request.extensions_mut().insert(BodyRead(Arc::clone(read)));
+    }
+    let admitted = check_origin(app, request.headers()).and_then(|()| place(app, &request));
+    let mut response = match admitted {
+        Ok(_place) => contained(routes, request).instrument(span.clone()).await,
         Err(problem) => problem.into_response(),
     };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -54,9 +121,26 @@ pub(crate) async fn answer(
         }
         response = written;
     }
+    let headers = response.headers_mut();
     let id = HeaderValue::try_from(id).expect("request ids are visible ASCII");
-    response.headers_mut().insert(REQUEST_ID, id);
+    headers.insert(REQUEST_ID, id);
+    if read.is_some_and(|read| !read.load(Ordering::SeqCst)) {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
+}
+
+/// Runs a route; its panic is answered, and logged here only.
+async fn contained(mut routes: Router, request: Request) -> Response {
+    let mut running = std::pin::pin!(async move {
+        let Ok(response) = routes.call(request).await;
+        response
+    });
+    std::future::poll_fn(|context| {
+        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(context)));
+        polled.unwrap_or_else(|panic| Poll::Ready(panicked(&*panic)))
+    })
+    .await
 }
 
 /// The id that the client gave, if it can stand in a header and a log line.
@@ -95,35 +179,39 @@ fn is_known_host(host: &str, allowed: &[String]) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    let name = name.to_ascii_lowercase();
-    name == "localhost"
+    name.eq_ignore_ascii_case("localhost")
         || name
             .parse::<IpAddr>()
             .is_ok_and(|address| address.is_loopback())
         || allowed
             .iter()
-            .any(|allowed| allowed.eq_ignore_ascii_case(&name))
+            .any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
-/// Bounds the requests that are worked on at a time.
-pub(crate) async fn limit(
-    State(app): State<App>,
-    path: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> axum::response::Response {
-    let path = path.as_ref().map_or("", MatchedPath::as_str);
-    if ALWAYS.contains(&path) || WAITING.contains(&path) {
-        return next.run(request).await;
+/// A place among those that are worked on, for what needs one.
+fn place(app: &App, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Problem> {
+    let path = request.uri().path();
+    if ALWAYS.contains(&path) || path == EVENTS || is_get(path) {
+        return Ok(None);
     }
-    match app.admit() {
-        Ok(_place) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+    let looks = matches!(*request.method(), Method::GET | Method::HEAD);
+    if looks {
+        app.admit()
+    } else {
+        app.admit_change()
     }
+    .map(Some)
+}
+
+/// Whether the path is a queue's `get`, which waits, and counts itself among those who do.
+fn is_get(path: &str) -> bool {
+    let queue = path.strip_prefix("/v1/queues/");
+    let queue = queue.and_then(|rest| rest.strip_suffix("/get"));
+    queue.is_some_and(|queue| !queue.contains('/'))
 }
 
 /// The answer after a panic. The panic's message goes to the log only.
-pub(crate) fn panicked(panic: Box<dyn Any + Send + 'static>) -> Response<Body> {
+fn panicked(panic: &(dyn Any + Send)) -> Response {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!("a route panicked: {}", text.unwrap_or("no message"));
@@ -173,6 +261,18 @@ mod tests {
         check("localhost.evil.example.com", false);
         check("10.0.0.1:7373", false);
         check("[2001:db8::1]:7373", false);
+    }
+
+    #[test]
+    fn only_a_queues_own_get_waits() {
+        for (path, waits) in [
+            ("/v1/queues/orders/get", true),
+            ("/v1/queues/get", false),
+            ("/v1/queues/get/messages", false),
+            ("/v1/queues/a/messages/get", false),
+        ] {
+            assert_eq!(is_get(path), waits, "{path}");
+        }
     }
 
     #[test]

@@ -14,7 +14,6 @@
 //! | `error` | codes to statuses |
 //! | `openapi` | the document, made from the handlers |
 //! | `listener` | connections and the stop |
-//! | `unread` | answers before the body was read |
 
 #![forbid(unsafe_code)]
 
@@ -27,9 +26,9 @@ mod listener;
 mod openapi;
 mod routes;
 mod stream;
-mod unread;
 mod wire;
 
 pub use app::ServerOptions;
+pub use guard::Api;
 pub use listener::{AddressRefused, Stopped, check_address, serve};
-pub use routes::{openapi, router};
+pub use routes::{api, openapi};

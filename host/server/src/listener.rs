@@ -1,5 +1,7 @@
 //! The listener: loopback only, bounded connections, slow clients cut off, a stop that ends.
 
+use std::convert::Infallible;
+use std::future::{Ready, ready as at_once};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,18 +10,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::Request;
-use axum::extract::connect_info::{ConnectInfo, Connected};
-use axum::middleware::Next;
-use axum::response::Response;
 use axum::serve::{IncomingStream, Listener};
 use oncue_manager::handle::Handle;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep};
+use tower::Service;
 
 use crate::app::{App, ServerOptions};
+use crate::guard::Api;
 
 /// How long to wait after a failed accept: it fails for want of file descriptors, and more tries at
 /// once would burn a core without gaining one.
@@ -77,8 +77,7 @@ pub async fn serve(
     };
     let stop_time = options.stop_time;
     let app = App::new(handle, options);
-    let router = crate::routes::router_of(app.clone()).layer(axum::middleware::from_fn(in_work));
-    let service = router.into_make_service_with_connect_info::<Work>();
+    let service = Connections(crate::routes::api_of(app.clone()));
     let (stopping, mut stopped) = watch::channel(false);
     let served = axum::serve(listener, service).with_graceful_shutdown(async move {
         shutdown.await;
@@ -100,28 +99,36 @@ pub async fn serve(
     }
 }
 
-/// Requests of one connection that are worked on now.
-#[derive(Clone, Debug, Default)]
-struct Work(Arc<AtomicUsize>);
+/// Gives each connection its service.
+struct Connections(Api);
 
-impl Connected<IncomingStream<'_, BoundedListener>> for Work {
-    fn connect_info(stream: IncomingStream<'_, BoundedListener>) -> Self {
-        stream.io().work.clone()
+impl Service<IncomingStream<'_, BoundedListener>> for Connections {
+    type Response = Api;
+    type Error = Infallible;
+    type Future = Ready<Result<Api, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, stream: IncomingStream<'_, BoundedListener>) -> Self::Future {
+        at_once(Ok(self.0.on(stream.io().work.clone())))
     }
 }
 
-/// Counts a request as work on its connection, so that waiting for the answer is not idleness.
-async fn in_work(request: Request, next: Next) -> Response {
-    let work = request
-        .extensions()
-        .get::<ConnectInfo<Work>>()
-        .map(|info| info.0.clone());
-    let _counted = work.map(Counted::new);
-    next.run(request).await
+/// Requests of one connection that are worked on now.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work(Arc<AtomicUsize>);
+
+impl Work {
+    /// Counts a request, until what is answered is dropped.
+    pub(crate) fn count(self) -> Counted {
+        Counted::new(self)
+    }
 }
 
 /// Dropped with the request, also when the client has gone.
-struct Counted(Work);
+pub(crate) struct Counted(Work);
 
 impl Counted {
     fn new(work: Work) -> Self {

@@ -57,7 +57,9 @@ fn meaning(status: u16) -> &'static str {
         413 => "The body or the unit of work is too large",
         415 => "The content type is not accepted here",
         422 => "The definition has faults, all of them listed, or cannot be honoured",
-        429 => "The queue is full, or too many leases are open; try again later",
+        429 => {
+            "The queue is full, the disk is behind, or too many leases are open; try again later"
+        }
         500 => "A fault of the queue manager; report it with the request id",
         503 => "The host is busy, stopping, or its store does not write; try again later",
         _ => "A problem",

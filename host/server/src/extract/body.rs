@@ -1,8 +1,15 @@
 //! Bodies: bounded in bytes and in time, and JSON as [`Raw`].
 
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use bytes::Bytes;
+use futures_core::Stream as _;
 use oncue_core::code::Code;
 use oncue_core::definition::Raw;
 use oncue_core::quantity::{format_bytes, format_millis};
@@ -11,6 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Query;
 use crate::app::App;
 use crate::error::Problem;
+use crate::guard::BodyRead;
 use crate::wire::cloud_event::essence;
 use crate::wire::fields::{Faults, known_fields};
 
@@ -39,42 +47,86 @@ impl FromRequest<App> for Payload {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        Self::read(app, &parts, body).await
+    }
+}
+
+impl Payload {
+    /// Reads the body of a request.
+    ///
+    /// # Errors
+    /// `body-too-large`, `too-many-requests`, `timed-out`, or one that ends before its length.
+    pub(crate) async fn read(app: &App, parts: &Parts, body: Body) -> Result<Self, Problem> {
         let limit = app.options.body_limit;
-        let too_large = |length: Option<u64>| {
-            let length = length.map_or_else(|| "more".to_owned(), |n| format!("{n} bytes"));
-            let limit = format_bytes(limit as u64);
-            let detail = format!("the body has {length} of {limit}; send less, or raise the limit");
-            Problem::new(Code::BodyTooLarge, detail)
-        };
-        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let length = named_length(request.headers());
+        let is_chunked = parts.headers.contains_key(header::TRANSFER_ENCODING);
+        let length = named_length(&parts.headers);
         if length.is_some_and(|length| length > limit as u64) {
-            return Err(too_large(length));
+            return Err(too_large(length, limit));
         }
         // A body that does not say its length may be as long as the limit.
         let unnamed = if is_chunked { limit as u64 } else { 0 };
-        let reserved = length.unwrap_or(unnamed);
-        let share = app.reserve_body(permits(reserved))?;
-        let reading = Bytes::from_request(request, app);
-        let bytes = tokio::time::timeout(app.options.body_time, reading)
-            .await
-            .map_err(|_| {
-                let time = app.options.body_time.as_millis();
-                let time = format_millis(u64::try_from(time).unwrap_or(u64::MAX));
-                Problem::new(
-                    Code::TimedOut,
-                    format!("the body did not arrive within {time}"),
-                )
-            })?;
-        let bytes = bytes.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_large(None),
-            _ => Problem::new(Code::InvalidParameter, "the body ended before its length"),
-        })?;
+        let share = app.reserve_body(permits(length.unwrap_or(unnamed))).await?;
+        let length = usize::try_from(length.unwrap_or(0)).unwrap_or(limit);
+        let bytes = gather(body, length, app).await?;
+        if let Some(read) = parts.extensions.get::<BodyRead>() {
+            read.0.store(true, Ordering::SeqCst);
+        }
         Ok(Self {
             bytes,
             _share: share,
         })
     }
+}
+
+fn too_large(length: Option<u64>, limit: usize) -> Problem {
+    let length = length.map_or_else(|| "more".to_owned(), |n| format!("{n} bytes"));
+    let limit = format_bytes(limit as u64);
+    let detail = format!("the body has {length} of {limit}; send less, or raise the limit");
+    Problem::new(Code::BodyTooLarge, detail)
+}
+
+/// Copies a body, as it comes, to one place of its length: what the connection read it into is as
+/// long as the connection likes, and would live as long as the message.
+async fn gather(body: Body, length: usize, app: &App) -> Result<Bytes, Problem> {
+    let (limit, time) = (app.options.body_limit, app.options.body_time);
+    let mut stream = std::pin::pin!(body.into_data_stream());
+    let mut whole = Vec::new();
+    // A body that came with its head needs no timer.
+    let mut late = None;
+    std::future::poll_fn(|context| {
+        loop {
+            match stream.as_mut().poll_next(context) {
+                Poll::Ready(None) => {
+                    return Poll::Ready(Ok(Bytes::from(std::mem::take(&mut whole))));
+                }
+                Poll::Ready(Some(Err(_ended))) => {
+                    let detail = "the body ended before its length";
+                    return Poll::Ready(Err(Problem::new(Code::InvalidParameter, detail)));
+                }
+                Poll::Ready(Some(Ok(part))) if whole.len() + part.len() > limit => {
+                    return Poll::Ready(Err(too_large(None, limit)));
+                }
+                Poll::Ready(Some(Ok(part))) => {
+                    if whole.is_empty() {
+                        whole.reserve_exact(length.max(part.len()));
+                    }
+                    whole.extend_from_slice(&part);
+                }
+                Poll::Pending => {
+                    let late = late.get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
+                    return late.as_mut().poll(context).map(|()| Err(timed_out(time)));
+                }
+            }
+        }
+    })
+    .await
+}
+
+fn timed_out(time: Duration) -> Problem {
+    let time = format_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    let detail = format!("the body did not arrive within {time}");
+    Problem::new(Code::TimedOut, detail)
 }
 
 fn permits(bytes: u64) -> u32 {

@@ -19,6 +19,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        if parts.uri.query().is_none() {
+            return Ok(Self(Raw::Table(Vec::new())));
+        }
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri);
         let axum::extract::Query(pairs) = pairs
             .map_err(|error| Problem::new(Code::InvalidParameter, format!("the query: {error}")))?;

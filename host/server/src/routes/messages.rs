@@ -1,7 +1,7 @@
 //! Messages: put, browse, show, remove, release, redrive.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -87,11 +87,12 @@ async fn put_message(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
     query: Query,
-    headers: HeaderMap,
-    payload: Payload,
+    request: Request,
 ) -> Answer<Response> {
     query.nothing()?;
-    let (options, body) = read_put(&headers, payload.bytes.clone())?;
+    let (parts, body) = request.into_parts();
+    let payload = Payload::read(&app, &parts, body).await?;
+    let (options, body) = read_put(&parts.headers, payload.bytes.clone())?;
     let path = format!("/v1/queues/{queue}/messages");
     let answers = app
         .handle

@@ -1,18 +1,15 @@
 //! The routes, one file for each resource.
 
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Json, Router};
 use oncue_manager::handle::Handle;
 use serde::Serialize;
 use serde_json::Value;
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::{App, ServerOptions};
 use crate::error::Problem;
-use crate::{guard, unread};
+use crate::guard::{self, Api};
 
 mod events;
 mod host;
@@ -50,28 +47,24 @@ pub fn openapi() -> OpenApi {
 }
 
 /// Everything under `/v1` and the host's own paths, over a queue manager, with all bounds.
-pub fn router(handle: Handle, options: ServerOptions) -> Router {
-    router_of(App::new(handle, options))
+pub fn api(handle: Handle, options: ServerOptions) -> Api {
+    api_of(App::new(handle, options))
 }
 
 /// The same over what the listener shares with it.
-pub(crate) fn router_of(app: App) -> Router {
+pub(crate) fn api_of(app: App) -> Api {
     let (router, document) = all().split_for_parts();
     let document = crate::openapi::finish(document);
     layered(router.merge(host::document_route(&document)), app)
 }
 
 /// Puts what stands before every route around them.
-fn layered(router: Router<App>, app: App) -> Router {
-    router
+fn layered(router: Router<App>, app: App) -> Api {
+    let routes = router
         .method_not_allowed_fallback(guard::method_not_allowed)
         .fallback(guard::not_found)
-        .layer(DefaultBodyLimit::max(app.options.body_limit))
-        .layer(from_fn_with_state(app.clone(), guard::limit))
-        .layer(CatchPanicLayer::custom(guard::panicked))
-        .layer(from_fn_with_state(app.clone(), guard::answer))
-        .layer(from_fn(unread::close_if_unread))
-        .with_state(app)
+        .with_state(app.clone());
+    Api::new(app, routes)
 }
 
 /// A view as JSON. A view that cannot be serialised is a fault of ours.

@@ -34,7 +34,7 @@ async fn panics() -> &'static str {
     panic!("planted, with a secret")
 }
 
-fn planted(app: &App) -> Router {
+fn planted(app: &App) -> Api {
     layered(Router::new().route("/panic", get(panics)), app.clone())
 }
 
@@ -80,7 +80,7 @@ async fn requests_past_the_bound_are_refused_but_health_answers() {
         max_requests: 1,
         ..ServerOptions::default()
     });
-    let router = router_of(app.clone());
+    let router = api_of(app.clone());
     let place = app.admit().expect("the first place");
     let response = router
         .clone()
@@ -108,11 +108,12 @@ async fn requests_past_the_bound_are_refused_but_health_answers() {
 async fn bodies_past_their_memory_are_refused() {
     let options = ServerOptions {
         body_memory: 4 << 10,
+        body_wait: std::time::Duration::ZERO,
         body_limit: 1 << 20,
         ..ServerOptions::default()
     };
     let (app, _manager) = app(options);
-    let share = app.reserve_body(3).expect("three of four KiB");
+    let share = app.reserve_body(3).await.expect("three of four KiB");
     let put = |length: usize| {
         let request = Request::builder()
             .method("POST")
@@ -121,7 +122,7 @@ async fn bodies_past_their_memory_are_refused() {
             .body(Body::from(vec![b'x'; length]));
         request.expect("a request")
     };
-    let router = router_of(app);
+    let router = api_of(app);
     let response = router
         .clone()
         .oneshot(put(2 << 10))
@@ -144,7 +145,7 @@ async fn what_waits_ends_when_the_server_stops() {
         .define_queue(queue, patch)
         .await
         .expect("a queue");
-    let router = router_of(app.clone());
+    let router = api_of(app.clone());
     let waits = Request::builder()
         .method("POST")
         .uri("/v1/queues/q/get?wait=60s");

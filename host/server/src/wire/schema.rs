@@ -264,6 +264,8 @@ pub(crate) struct StatusSchema {
     running: u64,
     /// Triggers fired since the start.
     triggers: u64,
+    /// How often the trigger rule was asked since the start.
+    asked: u64,
     /// Tasks ended since the start, by outcome.
     outcomes: BTreeMap<String, u64>,
     /// Messages in the dead-letter queue.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use oncue_manager::tasks::{
     CallReport, Delivered, Handler, StartError, TaskCost, TaskHost, TaskSession,
 };
 use oncue_manager::{Handle, ManagerConfig, ManualClock, QueueManager};
-use oncue_server::{ServerOptions, router};
+use oncue_server::{Api, ServerOptions, api};
 use oncue_store::memory::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -67,7 +66,7 @@ impl TaskHost for ScriptedHost {
 /// A server in memory.
 pub(crate) struct Server {
     pub(crate) handle: Handle,
-    pub(crate) router: Router,
+    pub(crate) router: Api,
     document: Document,
     _manager: QueueManager,
 }
@@ -143,7 +142,7 @@ impl Server {
         drop(manager.take_plugin_commands());
         let handle = manager.handle();
         Self {
-            router: router(handle.clone(), options),
+            router: api(handle.clone(), options),
             handle,
             document: Document::new(),
             _manager: manager,
