@@ -168,6 +168,8 @@ pub struct StatusView {
     pub running: u64,
     /// Triggers fired since the start.
     pub triggers: u64,
+    /// How often the trigger rule was asked since the start.
+    pub asked: u64,
     /// Tasks ended since the start, by outcome.
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Messages in the dead-letter queue.

@@ -245,6 +245,7 @@ impl Manager {
             depth: self.queues.iter().map(depth).sum(),
             running: self.running.len() as u64,
             triggers: self.triggers,
+            asked: self.asked,
             outcomes: self.outcomes.clone(),
             dead_letters,
             store: crate::status::store_word(store.stopped),

@@ -13,6 +13,7 @@ use oncue_manager::tasks::{
 };
 use oncue_manager::{Handle, ManagerConfig, ManualClock, QueueManager};
 use oncue_server::{Api, ServerOptions, api};
+use oncue_store::Store;
 use oncue_store::memory::MemoryStore;
 use serde_json::Value;
 use tower::ServiceExt as _;
@@ -130,8 +131,12 @@ impl Server {
     }
 
     pub(crate) async fn with(options: ServerOptions) -> Self {
+        Self::over(Arc::new(MemoryStore::new(1, STORE_BYTES)), options).await
+    }
+
+    /// A server over another store.
+    pub(crate) async fn over(store: Arc<dyn Store>, options: ServerOptions) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let store = Arc::new(MemoryStore::new(1, STORE_BYTES));
         let host = Arc::new(ScriptedHost(tokio::runtime::Handle::current()));
         let config = ManagerConfig {
             seed: Some(66),

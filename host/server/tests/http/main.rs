@@ -9,5 +9,6 @@ mod host;
 mod leases;
 mod listener;
 mod messages;
+mod pressure;
 mod schema;
 mod tasks;
