@@ -28,7 +28,7 @@ const BODY_MEMTABLE_BYTES: u64 = 64 * 1024 * 1024;
 const INDEX_MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// What recovery replays at most, in bytes.
-const JOURNAL_BYTES: u64 = 512 * 1024 * 1024;
+const JOURNAL_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Threads that flush and compact.
 const WORKER_THREADS: usize = 2;
