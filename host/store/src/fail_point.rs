@@ -2,8 +2,8 @@
 //!
 //! With the feature `fail-points`, the environment variable `ONCUE_FAIL_POINT` = `NAME` or
 //! `NAME:COUNT` arms a point: it acts when it is passed for the COUNT-th time (1 when absent),
-//! once. Several stand with commas between them. The variable is read once. Without the feature everything here is nothing: a release build
-//! cannot be made to fail from outside.
+//! once. Several stand with commas between them. The variable is read once. Without the feature
+//! everything here is nothing: a release build cannot be made to fail from outside.
 
 /// The environment variable that arms a point.
 #[cfg(feature = "fail-points")]
