@@ -19,6 +19,7 @@ mod ledger;
 mod main_job;
 mod mount;
 mod plugins;
+mod pressure;
 mod restart;
 mod samples;
 mod sandbox;

@@ -93,6 +93,8 @@ async fn put_message(
     let (parts, body) = request.into_parts();
     let payload = Payload::read(&app, &parts, body).await?;
     let (options, body) = read_put(&parts.headers, payload.bytes.clone())?;
+    // The head's buffer goes back to the connection while the put waits for the disk.
+    drop(parts);
     let path = format!("/v1/queues/{queue}/messages");
     let answers = app
         .handle
