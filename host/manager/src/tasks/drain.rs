@@ -31,6 +31,10 @@ const FETCH_MAX: u128 = 16;
 /// queue are kept from them.
 const FETCH_MICROS: u128 = 1000;
 
+/// How often in a row a unit runs again because other tasks filled a queue before it. A full queue
+/// is then told to the handler; only a race can refuse the unit once more.
+const FULL_AGAIN_MAX: u32 = 8;
+
 /// What the drain does next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
@@ -52,6 +56,7 @@ pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
         // messages.
         single: session.spec.queue_attributes.trigger == TriggerType::Every,
         serial: false,
+        full: 0,
         pace: Pace::default(),
     };
     loop {
@@ -108,6 +113,8 @@ struct Drain<'a, H> {
     /// The next unit begins with nothing under way and is awaited: the last chain was refused for
     /// what it may have done to itself.
     serial: bool,
+    /// Refusals in a row because a queue was full.
+    full: u32,
     pace: Pace,
 }
 
@@ -247,6 +254,7 @@ impl<H: Handler> Drain<'_, H> {
         let next = match session.commit_unit().await {
             Ok(()) => {
                 self.serial = false;
+                self.full = 0;
                 Next::Go
             }
             Err(error) => self.refused(error),
@@ -278,9 +286,10 @@ impl<H: Handler> Drain<'_, H> {
                 );
                 Next::Again
             }
-            // The put saw a depth without what was under way. Next time it sees all, and the
-            // handler is told.
-            CommitError::QueueFull { .. } if !self.serial => {
+            // The put saw a depth without what was under way. Next time it sees all of this task's,
+            // and the handler is told; other tasks may be quicker once more.
+            CommitError::QueueFull { .. } if self.full < FULL_AGAIN_MAX => {
+                self.full += 1;
                 self.serial = true;
                 Next::Again
             }

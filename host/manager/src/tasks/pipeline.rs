@@ -208,11 +208,6 @@ impl TaskSession {
         self.pipeline.lock().refusal.is_some()
     }
 
-    /// True while units are under way.
-    pub(crate) fn has_pending(&self) -> bool {
-        !self.pipeline.lock().submitted.is_empty()
-    }
-
     /// True when no other unit may be submitted before one is answered.
     pub(crate) fn is_pipeline_full(&self) -> bool {
         let pipeline = self.pipeline.lock();

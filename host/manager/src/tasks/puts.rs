@@ -91,8 +91,9 @@ impl TaskSession {
             )));
         }
         let mut put = self.build_put(&unit, &cell, &attributes, request)?;
-        if put.queue == cell.name && self.has_pending() {
-            // The depth above is without the puts of units under way: the store has the last word.
+        if put.queue == cell.name {
+            // The depth above is without what other tasks and this one have under way: the store
+            // has the last word. A dead letter past the hop limit is always taken.
             put.max_depth = Some(attributes.max_depth);
         }
         if let Some(known) = self.known_key(&unit, &put)? {

@@ -38,6 +38,7 @@ impl TaskSession {
                 }
                 Err(match error {
                     CommitError::Conflict(_) => PortError::Conflict(error.to_string()),
+                    CommitError::QueueFull { .. } => PortError::Full(error.to_string()),
                     other => PortError::Other(other.to_string()),
                 })
             }

@@ -121,6 +121,41 @@ fn a_queue_that_fills_up_under_way_refuses_the_unit_and_then_the_put() {
     assert_eq!(counts, [1, 1]);
 }
 
+/// Puts the body to `out`, and ends only when it is polled once more.
+fn at_second_sight(session: Arc<TaskSession>, body: String) -> Ending {
+    let passed = pass_on(&session, &body);
+    let mut seen = false;
+    Box::pin(std::future::poll_fn(move |_| {
+        if std::mem::replace(&mut seen, true) {
+            return std::task::Poll::Ready(passed.clone());
+        }
+        std::task::Poll::Pending
+    }))
+}
+
+#[test]
+fn handlers_of_several_tasks_never_fill_a_queue_past_its_depth() {
+    for pipelines in [true, false] {
+        let (mut rig, store) = gated(&[], &[("max-tasks", "2")], &["a", "b"]);
+        store.resume();
+        store.set_pipelines(pipelines);
+        rig.define("out", &[("max-depth", "1")]);
+        // Both put while the queue is empty, and neither is committed.
+        let mut one = Run::of(&mut rig, at_second_sight);
+        assert!(!one.go(&mut rig));
+        let mut other = Run::of(&mut rig, at_second_sight);
+        assert!(!other.go(&mut rig));
+        assert_eq!([one.calls(), other.calls()], [["a"], ["b"]]);
+        for run in [&mut one, &mut other] {
+            assert!((0..100).any(|_| run.go(&mut rig)), "it comes to its end");
+        }
+        assert_eq!(rig.bodies("out"), ["a"]);
+        // The second handler was told when its unit ran again.
+        assert_eq!(other.calls(), ["b", "b"]);
+        assert_eq!(rig.attempts("in"), (1, 0));
+    }
+}
+
 /// Fails the message `bad`.
 fn failing(session: Arc<TaskSession>, body: String) -> Ending {
     let passed = pass_on(&session, &body);
