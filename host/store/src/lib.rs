@@ -15,6 +15,7 @@
 pub mod embedded;
 mod fail_point;
 pub mod faulty;
+pub mod histogram;
 pub mod memory;
 
 use std::future::Future;
@@ -30,6 +31,8 @@ use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{
     Chain, LeaseToken, OwnerId, Receipt, RecordKind, Revision, Unit, Wait,
 };
+
+use histogram::Distribution;
 
 /// A durable (or volatile) home of messages, state, definitions and task records.
 ///
@@ -328,6 +331,8 @@ pub struct StoreStatus {
     pub syncs: u64,
     /// Bytes of non-persistent bodies in memory.
     pub volatile_bytes: u64,
+    /// How long syncs took.
+    pub sync_times: Distribution,
 }
 
 /// Why a store does not write.

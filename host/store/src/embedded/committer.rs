@@ -160,11 +160,13 @@ impl Committer {
             return;
         };
         if batch.is_durable() {
-            let written = open.write(batch.changes());
-            if let Err(fault) = written {
-                drop(engine);
-                self.write_failed(fault, InDoubt { batch, answers });
-                return;
+            match open.write(batch.changes()) {
+                Ok(took) => self.shared.sync_times.record(took),
+                Err(fault) => {
+                    drop(engine);
+                    self.write_failed(fault, InDoubt { batch, answers });
+                    return;
+                }
             }
         }
         self.finish(open, batch, answers);

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions, OwnedWriteBatch as WriteBatch,
@@ -142,8 +143,11 @@ impl Engine {
         })
     }
 
-    /// Writes rows, all or none, and syncs them. One row per key.
-    pub(super) fn write(&self, rows: impl IntoIterator<Item = Change>) -> Result<(), WriteFault> {
+    /// Writes rows, all or none, and syncs them. One row per key. Answers how long the sync took.
+    pub(super) fn write(
+        &self,
+        rows: impl IntoIterator<Item = Change>,
+    ) -> Result<Duration, WriteFault> {
         if fail_point::hit(fail_point::WRITE_ENOSPC) {
             let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
             return Err(WriteFault::Write(full.into()));
@@ -157,7 +161,7 @@ impl Engine {
             }
         }
         if batch.is_empty() {
-            return Ok(());
+            return Ok(Duration::ZERO);
         }
         batch.commit().map_err(WriteFault::Write)?;
         // Two steps, to tell them apart: handing over to the kernel may meet a full disk and can be
@@ -171,11 +175,13 @@ impl Engine {
                 std::io::Error::other("the fail point says so").into(),
             ));
         }
+        let begun = Instant::now();
         self.database
             .persist(PersistMode::SyncData)
             .map_err(WriteFault::Sync)?;
+        let took = begun.elapsed();
         fail_point::abort_at(fail_point::AFTER_SYNC_ABORT);
-        Ok(())
+        Ok(took)
     }
 
     /// Bytes on disk.

@@ -129,7 +129,8 @@ fn clear(engine: &Engine, view: &Snapshot, space: Space) -> Result<(), StoreErro
                 .map_err(write_fault)?;
         }
     }
-    engine.write(rows).map_err(write_fault)
+    engine.write(rows).map_err(write_fault)?;
+    Ok(())
 }
 
 fn write_fault(fault: WriteFault) -> StoreError {
@@ -188,7 +189,8 @@ impl Rebuild<'_> {
             }
         }
         batch.lower_cursors(&mut self.queues);
-        self.engine.write(batch.changes()).map_err(write_fault)
+        self.engine.write(batch.changes()).map_err(write_fault)?;
+        Ok(())
     }
 
     fn finish(&self, view: &Snapshot) -> Result<(), StoreError> {
@@ -227,7 +229,8 @@ impl Rebuild<'_> {
             next_queue: meta.next_queue,
         };
         batch.put_row(Space::Meta, layout::MARK_KEY.to_vec(), &mark);
-        self.engine.write(batch.changes()).map_err(write_fault)
+        self.engine.write(batch.changes()).map_err(write_fault)?;
+        Ok(())
     }
 
     fn task_bytes(&self, view: &Snapshot) -> u64 {

@@ -388,7 +388,8 @@ fn write_opening(
     engine.write(rows).map_err(|fault| {
         let (WriteFault::Write(error) | WriteFault::Sync(error)) = fault;
         engine_fault(home, &error)
-    })
+    })?;
+    Ok(())
 }
 
 /// A number that two stores share with a chance of one in four thousand million.

@@ -17,6 +17,7 @@ use super::layout::{self, Space};
 use super::options::EmbeddedOptions;
 use super::plan::{Batch, Effect};
 use crate::fail_point;
+use crate::histogram::Histogram;
 use crate::{StopReason, StoreError};
 
 /// Shared by all threads of a store.
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) durable_commit: AtomicU64,
     pub(super) commits: AtomicU64,
     pub(super) syncs: AtomicU64,
+    pub(super) sync_times: Histogram,
     pub(super) volatile_bytes: AtomicU64,
     pub(super) rows_read: Arc<AtomicU64>,
 }
@@ -73,6 +75,7 @@ impl Shared {
             durable_commit: AtomicU64::new(commit),
             commits: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
+            sync_times: Histogram::default(),
             volatile_bytes: AtomicU64::new(0),
             rows_read,
         }

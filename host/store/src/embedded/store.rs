@@ -320,6 +320,7 @@ impl Store for EmbeddedStore {
             commits: shared.commits.load(Ordering::Relaxed),
             syncs: shared.syncs.load(Ordering::Relaxed),
             volatile_bytes: shared.volatile_bytes.load(Ordering::Relaxed),
+            sync_times: shared.sync_times.read(),
         }
     }
 
