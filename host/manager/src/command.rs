@@ -6,6 +6,7 @@ use oncue_core::names::{PluginName, ProcessName, QueueName};
 use tokio::sync::oneshot;
 
 use crate::error::ApiError;
+use crate::metrics::view::{LoopView, QueuesView, QueuesWanted};
 use crate::reload::{PluginRefusal, PluginUpdate, PluginView};
 use crate::status::{Explanation, LedgerView, ProcessView, QueueView, StatusView};
 use crate::tasks::record::TaskRecord;
@@ -66,6 +67,10 @@ pub enum Command {
     Status(Answer<StatusView>),
     /// The ledger.
     Ledger(Answer<LedgerView>),
+    /// What a monitoring system wants to know of all together.
+    Metrics(Answer<LoopView>),
+    /// What it wants to know of some queues.
+    QueueMetrics(QueuesWanted, Answer<QueuesView>),
     /// Answered when no task runs.
     Quiet(Answer<()>),
 }

@@ -8,6 +8,7 @@ use oncue_store::{Due, DueWhat};
 
 use crate::handle::consumer_failed;
 use crate::main_loop::Manager;
+use crate::metrics::By;
 
 /// Messages of one unit.
 const DUE_BATCH: usize = 1000;
@@ -62,10 +63,16 @@ impl Manager {
         let free = Disposition::Requeue(message.attempts);
         let disposition = match what {
             DueWhat::Wait(_) => free,
-            DueWhat::Expiry => Disposition::Remove,
+            DueWhat::Expiry => {
+                self.shared.metrics.expired.add(1);
+                Disposition::Remove
+            }
             DueWhat::Lease => {
                 let trouble = Trouble::LeaseExpired;
-                consumer_failed(&self.shared, &queue, &message, &trouble, None).unwrap_or(free)
+                let decided = consumer_failed(&self.shared, &queue, &message, &trouble, None);
+                let disposition = decided.unwrap_or(free);
+                self.shared.metrics.settled(By::Application, &disposition);
+                disposition
             }
         };
         if !matches!(disposition, Disposition::Requeue(_)) {

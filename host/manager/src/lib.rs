@@ -18,6 +18,7 @@ pub mod handle;
 pub mod idempotency;
 pub mod in_hand;
 pub mod main_loop;
+pub mod metrics;
 pub mod plugins;
 pub mod put;
 pub mod queue_manager;

@@ -29,8 +29,9 @@ use oncue_store::Commit;
 use crate::command::Answer;
 use crate::definitions::Definition;
 use crate::event::{Event, Nudge, Timer};
+use crate::metrics::LoopCounts;
 use crate::reload::PluginUpdate;
-use crate::shared::{Phase, QueueCell, Shared};
+use crate::shared::{Moment, Phase, QueueCell, Shared};
 use crate::status::HostEvent;
 use crate::sweep::Sweep;
 use crate::tasks::record::{TaskEnd, TaskRecord};
@@ -70,7 +71,7 @@ pub(crate) struct Note {
     /// Steps of the last trigger that got past step 14.
     pub(crate) trace: Trace,
     /// When the change came for which the rule is asked next.
-    pub(crate) changed: Option<Timestamp>,
+    pub(crate) changed: Option<Moment>,
     /// When it is looked at again by itself.
     pub(crate) next_check: Option<Timestamp>,
     /// Where the last sweep stopped looking for parked messages.
@@ -104,6 +105,7 @@ pub struct Manager {
     pub(crate) triggers: u64,
     pub(crate) asked: u64,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
+    pub(crate) counts: LoopCounts,
     pub(crate) quiet: Vec<Answer<()>>,
     /// How real memory headroom is measured, if it is.
     pub(crate) headroom: Option<Box<dyn Fn() -> Option<u64> + Send>>,
@@ -305,6 +307,7 @@ impl Manager {
     /// Counts and keeps a task's record, then tells of its end.
     fn keep_record(&mut self, record: TaskRecord, outcome: Outcome, now: Timestamp) {
         *self.outcomes.entry(outcome.as_str()).or_default() += 1;
+        self.counts.ended(&record, outcome.is_failure());
         if outcome.is_failure() {
             tracing::warn!(
                 task = %record.id, queue = %record.queue, process = %record.process,

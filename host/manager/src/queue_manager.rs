@@ -158,6 +158,7 @@ impl Manager {
             triggers: 0,
             asked: 0,
             outcomes: std::collections::BTreeMap::new(),
+            counts: crate::metrics::LoopCounts::default(),
             quiet: Vec::new(),
             headroom: config.headroom,
         };

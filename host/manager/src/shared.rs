@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::error::ApiError;
 use crate::event::{Event, Inbox};
 use crate::in_hand::InHand;
+use crate::metrics::Metrics;
 use crate::status::HostEvent;
 use crate::tasks::failures::Failures;
 use crate::tasks::probe::Probe;
@@ -52,6 +53,8 @@ pub struct Shared {
     pub failures: Failures,
     /// Messages that handlers work on.
     pub in_hand: InHand,
+    /// What is counted for monitoring.
+    pub metrics: Metrics,
     /// What happens, for whoever watches.
     pub events: broadcast::Sender<HostEvent>,
     /// True while some queue is held at step 52 for want of slots, memory or fuel: ends quanta.
@@ -86,6 +89,8 @@ pub struct QueueCell {
     pub conflicts: AtomicU32,
     /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
     marked: AtomicU64,
+    /// The same by [`Metrics::micros`], which no one sets.
+    marked_micros: AtomicU64,
     depth: AtomicI64,
     delta: Mutex<SparseCounts>,
     /// The queue was deleted. One that is defined again under its name has another cell.
@@ -99,6 +104,15 @@ pub struct QueueCell {
     heeds_messages: AtomicBool,
     /// Commits that took messages off the queue for good.
     removals: AtomicU64,
+}
+
+/// A point in time by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// By the manager's, which people set and tests move.
+    pub(crate) time: Timestamp,
+    /// By [`Metrics::micros`], for what is measured.
+    pub(crate) micros: u64,
 }
 
 /// Not on the ready ring.
@@ -139,6 +153,7 @@ impl QueueCell {
             unit_limit: Mutex::new(UnitLimit::default()),
             conflicts: AtomicU32::new(0),
             marked: AtomicU64::new(0),
+            marked_micros: AtomicU64::new(0),
             depth: AtomicI64::new(depth),
             delta: Mutex::new(SparseCounts::default()),
             gone: AtomicBool::new(false),
@@ -182,9 +197,13 @@ impl QueueCell {
     }
 
     /// When the change came that [`QueueCell::take_delta`] has just taken; once.
-    pub(crate) fn take_marked(&self) -> Option<Timestamp> {
+    pub(crate) fn take_marked(&self) -> Option<Moment> {
+        let micros = self.marked_micros.load(Ordering::Relaxed);
         let marked = self.marked.swap(0, Ordering::Relaxed);
-        (marked > 0).then_some(Timestamp(marked))
+        (marked > 0).then_some(Moment {
+            time: Timestamp(marked),
+            micros,
+        })
     }
 
     /// Commits so far that took messages off the queue for good: whether others got something done
@@ -231,6 +250,7 @@ impl Shared {
             records: Records::new(record_bytes),
             failures: Failures::default(),
             in_hand,
+            metrics: Metrics::default(),
             events: broadcast::channel(EVENT_BACKLOG).0,
             starved: AtomicBool::new(false),
             stop: Notify::new(),
@@ -308,6 +328,9 @@ impl Shared {
 
     fn put_on_ring(&self, cell: &Arc<QueueCell>, dirty: u8) {
         if dirty == WANTED && cell.marked.load(Ordering::Relaxed) == 0 {
+            // First the one that is read first: a mark that is seen is whole.
+            let micros = self.metrics.micros();
+            cell.marked_micros.store(micros, Ordering::Relaxed);
             cell.marked.store(self.now().0, Ordering::Relaxed);
         }
         let before = cell.dirty.fetch_max(dirty, Ordering::SeqCst);

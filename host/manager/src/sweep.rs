@@ -183,6 +183,7 @@ impl Manager {
             let sequence = id.sequence;
             match backout::from_parked(&case) {
                 Some(disposition) => {
+                    self.shared.metrics.moved(&disposition);
                     settles.push(Settle {
                         queue: queue.clone(),
                         sequence,

@@ -39,6 +39,7 @@ impl Manager {
             plugins,
             ledger,
             host,
+            notes,
             next_task,
             ..
         } = self;
@@ -61,6 +62,9 @@ impl Manager {
                 trigger: start.message.clone(),
             };
             let session = TaskSession::new(Arc::clone(shared), Arc::clone(&cell), spec);
+            if let Some(event) = notes.get(queue).and_then(|note| note.changed) {
+                session.begun_by(event);
+            }
             begun = Some(Arc::clone(&session));
             task_host.start(session).map_err(|error| error.to_string())
         });
@@ -115,6 +119,9 @@ impl Manager {
                 (Some(reason.as_str()), Some(retry_at))
             }
         };
+        if let Some(reason) = reason {
+            self.counts.hold(reason);
+        }
         if acted {
             self.notes.entry(queue.clone()).or_default().trace = trace;
         } else if let Some(note) = self.notes.get_mut(queue) {
@@ -150,10 +157,12 @@ impl Manager {
             return;
         };
         self.triggers += 1;
+        self.count_fired(queue);
         let event = self
             .notes
             .get_mut(queue)
             .and_then(|note| note.changed.take());
+        let event = event.map(|event| event.time);
         let start_latency = self.shared.now().since(event.unwrap_or(now));
         let process = &session.spec.process;
         self.shared.tell(|| HostEvent::TaskStarted {
@@ -175,6 +184,19 @@ impl Manager {
         self.running.insert(task, running);
         // A second task may be due where max-tasks allows.
         self.ready.push(queue);
+    }
+
+    fn count_fired(&mut self, queue: &QueueName) {
+        let entry = self.queues.get(queue);
+        let place = match entry.map(|entry| entry.attributes.trigger) {
+            Some(TriggerType::Every) => 1,
+            Some(TriggerType::Depth) => 2,
+            // One of type none fires never.
+            _ => 0,
+        };
+        if let Some(count) = self.counts.fired.get_mut(place) {
+            *count += 1;
+        }
     }
 
     /// Makes a change of trigger control durable. Ordered before every commit of the task that it

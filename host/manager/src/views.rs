@@ -74,6 +74,12 @@ impl Manager {
             Command::Ledger(answer) => {
                 let _ = answer.send(self.ledger_view());
             }
+            Command::Metrics(answer) => {
+                let _ = answer.send(self.loop_view(self.status_view(now)));
+            }
+            Command::QueueMetrics(wanted, answer) => {
+                let _ = answer.send(self.queues_view(&wanted));
+            }
             Command::Quiet(answer) => self.quiet.push(answer),
             // Orders are done in `definitions`.
             _ => {}
@@ -256,7 +262,7 @@ impl Manager {
         }
     }
 
-    fn ledger_view(&self) -> LedgerView {
+    pub(crate) fn ledger_view(&self) -> LedgerView {
         let mut by_process: BTreeMap<String, ResourcesView> = BTreeMap::new();
         for running in self.running.values() {
             let demand = running.grant.demand();

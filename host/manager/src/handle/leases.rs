@@ -15,6 +15,7 @@ use oncue_store::{Select, Take};
 use super::Handle;
 use super::messages::Held;
 use crate::error::ApiError;
+use crate::metrics::By;
 use crate::put::MAX_DELAY;
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::tasks::port::MAX_WAIT;
@@ -220,6 +221,11 @@ impl Handle {
         unanswered.tokens.extend(leased.iter().map(|one| one.token));
         self.shared.store.commit(unit).await?;
         held.settled();
+        self.shared
+            .metrics
+            .applications
+            .got
+            .add(leased.len() as u64);
         unanswered.tokens.clear();
         Ok(leased)
     }
@@ -289,6 +295,7 @@ impl Handle {
             places: vec![(queue.clone(), sequence)],
         };
         let disposition = decide(&queue, &message);
+        let done = disposition.clone();
         self.shared.settled(&queue, [sequence]);
         let settle = Settle {
             queue,
@@ -301,6 +308,7 @@ impl Handle {
             ..Unit::default()
         };
         self.shared.store.commit(unit).await?;
+        self.shared.metrics.settled(By::Application, &done);
         held.settled();
         Ok(())
     }

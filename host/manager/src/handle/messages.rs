@@ -35,6 +35,25 @@ impl Handle {
         puts: Vec<PutRequest>,
         putter: Option<String>,
     ) -> Result<Vec<PutAnswer>, ApiError> {
+        let count = puts.len() as u64;
+        let answers = self.put_unit(puts, putter).await;
+        let counts = &self.shared.metrics.applications;
+        match &answers {
+            Ok(answers) => {
+                let repeated = answers.iter().filter(|answer| answer.repeated).count() as u64;
+                counts.put.add(count - repeated);
+                counts.repeated.add(repeated);
+            }
+            Err(_) => counts.refused.add(count),
+        }
+        answers
+    }
+
+    async fn put_unit(
+        &self,
+        puts: Vec<PutRequest>,
+        putter: Option<String>,
+    ) -> Result<Vec<PutAnswer>, ApiError> {
         if puts.len() > MAX_UNIT_PUTS {
             return Err(ApiError::new(
                 Code::UnitTooLarge,

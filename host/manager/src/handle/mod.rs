@@ -26,6 +26,7 @@ mod dead_letters;
 mod failures;
 mod leases;
 mod messages;
+mod metrics;
 
 pub use dead_letters::{MAX_REDRIVE, RedriveFilter};
 pub use failures::Failure;

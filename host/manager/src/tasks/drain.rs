@@ -209,6 +209,7 @@ impl<H: Handler> Drain<'_, H> {
             session.unit.lock().got(delivered, None);
             count += 1;
         }
+        session.shared.metrics.handlers.got.add(count as u64);
         count
     }
 
@@ -309,7 +310,9 @@ impl<H: Handler> Drain<'_, H> {
         let Some((delivered, savepoint)) = put_in_hand(session, index) else {
             return Ok(Settled::NotTried);
         };
+        let begun = Instant::now();
         let report = self.handler.call(&delivered).await;
+        session.called(&report, begun.elapsed());
         session.fuel.fetch_add(report.fuel, Ordering::Relaxed);
         if report.end == CallEnd::Ok {
             let mut unit = session.unit.lock();

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 
 use oncue_core::definition::TriggerType;
-use oncue_core::message::Message;
+use oncue_core::message::{DeadLetterReason, Message};
 use oncue_core::outcome::Outcome;
 use oncue_core::unit_of_work::{Chain, OwnerId, Receipt};
 use oncue_store::{Commit, CommitError};
@@ -26,6 +26,7 @@ use super::record::{PutCount, count_puts};
 use super::session::TaskSession;
 use crate::event::Event;
 use crate::main_loop::Pending;
+use crate::metrics::By;
 use crate::shared::Shared;
 
 /// Units of one task that may wait for their sync. It must cover what a fast handler does during a
@@ -43,6 +44,10 @@ struct Submitted {
     /// Its messages; those without a decision go back once it is durable.
     taken: Vec<TakenMessage>,
     puts: Vec<PutCount>,
+    /// How many they are, those to further queues among them.
+    put: u64,
+    /// Those of them that are dead letters, past the hop limit.
+    dead: u64,
     bytes: u64,
     /// Kept until it is answered: no unit of the namespace runs alone meanwhile.
     _turn: Option<OwnedRwLockReadGuard<()>>,
@@ -104,6 +109,9 @@ impl TaskSession {
         };
         let mut done = std::mem::replace(&mut *self.unit.lock(), OpenUnit::new(owner));
         let puts = count_puts(&done.puts);
+        let put = done.puts.len() as u64;
+        let dead = done.puts.iter().filter(|put| put.dead_letter.is_some());
+        let dead = dead.count() as u64;
         let bytes = done.put_bytes;
         let mut unit = done.to_commit(self.namespace());
         unit.task = self.failure_row();
@@ -126,6 +134,8 @@ impl TaskSession {
             owner: done.owner,
             taken: done.taken,
             puts,
+            put,
+            dead,
             bytes,
             _turn: turn,
         });
@@ -236,11 +246,17 @@ impl TaskSession {
         let mut limit = self.cell.unit_limit.lock();
         progress.conflicts = 0;
         progress.put(&submitted.puts);
+        let metrics = &self.shared.metrics;
+        metrics.handlers.put.add(submitted.put);
+        metrics.dead_letters(DeadLetterReason::HopLimit, submitted.dead);
         for taken in &submitted.taken {
             let id = taken.delivered.message.header.id;
-            if taken.disposition.is_none() {
+            let Some(disposition) = &taken.disposition else {
                 released.push(taken.place());
                 continue;
+            };
+            if !taken.is_reply {
+                metrics.settled(By::Handler, disposition);
             }
             progress.moved_on = true;
             limit.settled(id.sequence);

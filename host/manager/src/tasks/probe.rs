@@ -77,8 +77,9 @@ impl TaskSession {
         }
     }
 
-    /// Tells the probe, if there is one, that the guest is entered for a message.
+    /// The guest is entered for a message: the probe is told, if there is one.
     pub fn entered(&self, message: &Delivered) {
+        self.guest_begins();
         if let Some(probe) = &self.shared.probe {
             probe.entered(message);
         }

@@ -99,6 +99,7 @@ impl TaskSession {
                 }
                 error => PortError::Other(error.to_string()),
             })?;
+        self.shared.metrics.handlers.put.add(1);
         let id = receipt
             .puts
             .first()

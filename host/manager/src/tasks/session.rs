@@ -25,7 +25,7 @@ use super::probe::SessionCall;
 use super::record::{Progress, TaskEnd};
 use super::{Delivered, Refusal, TaskCost, TaskSpec};
 use crate::event::Event;
-use crate::shared::{Phase, QueueCell, Shared};
+use crate::shared::{Moment, Phase, QueueCell, Shared};
 
 /// Messages of one browse page for a guest.
 pub const MAX_BROWSE: u32 = 100;
@@ -46,6 +46,9 @@ pub struct TaskSession {
     pub(crate) pipelines: bool,
     pub(crate) progress: Mutex<Progress>,
     pub(crate) started: Timestamp,
+    /// When the change came that triggered, by [`Metrics::micros`](crate::metrics::Metrics); 0 once
+    /// the guest was entered, or for none.
+    event_micros: AtomicU64,
     /// Set by the manager: end at the next unit boundary.
     boundary_stop: AtomicBool,
     boundary: Notify,
@@ -95,6 +98,7 @@ impl TaskSession {
             spec,
             cell,
             started,
+            event_micros: AtomicU64::new(0),
             boundary_stop: AtomicBool::new(false),
             boundary: Notify::new(),
             first_answered: AtomicBool::new(false),
@@ -113,6 +117,23 @@ impl TaskSession {
     #[must_use]
     pub fn spec(&self) -> &TaskSpec {
         &self.spec
+    }
+
+    /// The change that triggered came then.
+    pub(crate) fn begun_by(&self, event: Moment) {
+        self.event_micros.store(event.micros, Ordering::Relaxed);
+    }
+
+    /// The guest is about to be entered: its instance is made, its handler not yet called.
+    pub fn guest_begins(&self) {
+        // Only the task itself asks, so it sees its own change.
+        let event = self.event_micros.load(Ordering::Relaxed);
+        if event > 0 {
+            self.event_micros.store(0, Ordering::Relaxed);
+            let metrics = &self.shared.metrics;
+            let waited = metrics.micros().saturating_sub(event);
+            metrics.start_times.record_micros(waited);
+        }
     }
 
     /// Whose state the task reads and writes.
@@ -298,6 +319,7 @@ impl TaskSession {
             return Ok(Got::Empty);
         };
         let delivered = self.deliver(cell, message);
+        self.shared.metrics.handlers.got.add(1);
         let slot = self
             .shared
             .in_hand

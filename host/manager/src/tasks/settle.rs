@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use oncue_core::backout::{self, Blame, Case, Culprit, Decision, Trouble};
@@ -122,6 +123,12 @@ impl TaskSession {
                 Decision::Settle(disposition) => Some(disposition),
             })
             .collect()
+    }
+
+    /// Counts a call of the handler, for monitoring.
+    pub(crate) fn called(&self, report: &CallReport, time: Duration) {
+        let outcome = self.outcome(&report.end);
+        self.shared.metrics.called(outcome, time);
     }
 
     /// The outcome of a call's end, as far as the session knows more than the call.

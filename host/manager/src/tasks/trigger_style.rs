@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use oncue_core::outcome::{CallEnd, Outcome};
 use oncue_core::unit_of_work::Disposition;
@@ -66,6 +67,8 @@ impl TaskSession {
 pub async fn end(session: &Arc<TaskSession>, report: CallReport) {
     session.first_get_answered();
     session.fuel.fetch_add(report.fuel, Ordering::Relaxed);
+    let time = session.shared.now().since(session.started);
+    session.called(&report, Duration::from_millis(time));
     if report.end != CallEnd::Ok {
         session.undo_unit(&report).await;
         return;

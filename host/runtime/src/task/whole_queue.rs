@@ -31,6 +31,7 @@ async fn call(run: &mut Run, handler: &OnTrigger) -> CallReport {
 
 async fn invoke(run: &Run, handler: &OnTrigger, store: &mut Store<Guest>) -> Answer {
     let instance = run.loaded.instantiate(&mut *store).await?;
+    run.session.guest_begins();
     handler
         .call(store, &instance, &run.session.spec().trigger)
         .await
