@@ -17,6 +17,7 @@ mod kills;
 mod languages;
 mod ledger;
 mod main_job;
+mod metrics;
 mod mount;
 mod plugins;
 mod pressure;

@@ -44,6 +44,11 @@ pub(crate) async fn off_the_loop<T: Send + 'static>(
 
 /// Whether the client asks for JSON by name.
 pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
+    accepts(headers, "application/json")
+}
+
+/// Whether the client asks for a media type by name.
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let accepted = headers.get_all(header::ACCEPT);
     accepted
         .iter()
@@ -53,7 +58,7 @@ pub(crate) fn wants_json(headers: &HeaderMap) -> bool {
                 let is_refused = range.split(';').skip(1).any(|parameter| {
                     matches!(parameter.trim(), "q=0" | "q=0.0" | "q=0.00" | "q=0.000")
                 });
-                essence(range) == "application/json" && !is_refused
+                essence(range) == media_type && !is_refused
             })
         })
 }

@@ -12,6 +12,7 @@
 //! | `content` | a message's body as an answer, whole or in parts |
 //! | `guard` | request ids, foreign origins, bounds, panics |
 //! | `error` | codes to statuses |
+//! | `exposition` | metrics in the text formats of monitoring systems |
 //! | `openapi` | the document, made from the handlers |
 //! | `listener` | connections and the stop |
 
@@ -20,6 +21,7 @@
 mod app;
 mod content;
 mod error;
+mod exposition;
 mod extract;
 mod guard;
 mod listener;

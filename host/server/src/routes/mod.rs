@@ -15,6 +15,7 @@ mod events;
 mod host;
 mod leases;
 mod messages;
+mod metrics;
 mod plugins;
 mod processes;
 mod queues;
@@ -37,6 +38,7 @@ fn all() -> OpenApiRouter<App> {
         .merge(triggering::routes())
         .merge(tasks::routes())
         .merge(host::routes())
+        .merge(metrics::routes())
         .merge(events::routes())
 }
 
@@ -76,4 +78,4 @@ pub(crate) fn json<T: Serialize>(view: &T) -> Answer<Json<Value>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -22,7 +22,7 @@ impl TaskHost for NoTasks {
     }
 }
 
-fn app(options: ServerOptions) -> (App, QueueManager) {
+pub(crate) fn app(options: ServerOptions) -> (App, QueueManager) {
     let clock = Arc::new(ManualClock::new(Timestamp(1_000)));
     let store = Arc::new(MemoryStore::new(1, 1 << 20));
     let config = ManagerConfig::default();
