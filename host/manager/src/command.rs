@@ -8,7 +8,9 @@ use tokio::sync::oneshot;
 use crate::error::ApiError;
 use crate::metrics::view::{LoopView, QueuesView, QueuesWanted};
 use crate::reload::{PluginRefusal, PluginUpdate, PluginView};
-use crate::status::{Explanation, LedgerView, ProcessView, QueueView, StatusView};
+use crate::status::{
+    Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView, StatusView,
+};
 use crate::tasks::record::TaskRecord;
 
 /// Where an answer goes. Dropped unanswered when the manager has ended.
@@ -47,8 +49,8 @@ pub enum Command {
     Trigger(QueueName, bool, Answer<Result<QueueView, ApiError>>),
     /// A plugin changed.
     Plugin(Box<PluginUpdate>, Answer<Result<(), PluginRefusal>>),
-    /// All queues, by name.
-    Queues(Answer<Vec<QueueView>>),
+    /// Some of the queues.
+    Queues(QueueFilter, Answer<QueuePage>),
     /// One queue.
     Queue(QueueName, Answer<Result<QueueView, ApiError>>),
     /// All process definitions, by name.

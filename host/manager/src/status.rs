@@ -50,6 +50,66 @@ pub struct QueueView {
     pub origins: BTreeMap<String, Origin>,
 }
 
+/// Which queues are wanted, and in which order.
+#[derive(Clone, Debug, Default)]
+pub struct QueueFilter {
+    /// Only those whose name contains this text, whatever the case of its letters.
+    pub search: String,
+    /// Only those that hold messages.
+    pub non_empty: bool,
+    /// Only those that the queue manager does not keep for itself.
+    pub no_reserved: bool,
+    /// In which order.
+    pub sort: QueueSort,
+    /// The other way round.
+    pub descending: bool,
+    /// So many of those are passed over.
+    pub offset: usize,
+    /// At most so many views; all when `None`.
+    pub max: Option<usize>,
+}
+
+/// What queues are sorted by; those that are equal, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueSort {
+    /// By name.
+    #[default]
+    Name,
+    /// By depth.
+    Depth,
+    /// By the age of the oldest message that may be taken. Those without one are youngest.
+    OldestAge,
+    /// By tasks in process.
+    Running,
+}
+
+impl QueueSort {
+    /// Every order.
+    pub const ALL: [Self; 4] = [Self::Name, Self::Depth, Self::OldestAge, Self::Running];
+
+    /// The permanent name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Depth => "depth",
+            Self::OldestAge => "oldest-age",
+            Self::Running => "running",
+        }
+    }
+}
+
+/// A part of the queues.
+#[derive(Clone, Debug)]
+pub struct QueuePage {
+    /// The part.
+    pub queues: Vec<QueueView>,
+    /// How many queues the filter lets through.
+    pub matching: u64,
+    /// How many queues are defined.
+    pub defined: u64,
+}
+
 /// A process definition.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,10 +186,26 @@ pub struct LedgerView {
     pub reserved: ResourcesView,
     /// Starts refused for want of resources, since the start of the host.
     pub refused: u64,
+    /// The same, by what was wanting.
+    pub refusals: RefusalsView,
     /// Reserved by each process definition.
     pub by_process: BTreeMap<String, ResourcesView>,
     /// Queues held at step 52 now, longest first.
     pub waiting: Vec<QueueName>,
+}
+
+/// Starts refused, by what was wanting.
+#[derive(Clone, Copy, Debug, Default, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub struct RefusalsView {
+    /// Task slots.
+    pub slots: u64,
+    /// Memory in the ledger.
+    pub memory: u64,
+    /// Fuel.
+    pub fuel: u64,
+    /// Free memory of the machine, whatever the ledger says.
+    pub headroom: u64,
 }
 
 /// Slots, memory and fuel.

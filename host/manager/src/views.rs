@@ -17,7 +17,8 @@ use crate::main_loop::Manager;
 use crate::reload::PluginView;
 use crate::shared::Phase;
 use crate::status::{
-    ConditionView, Explanation, LedgerView, ProcessView, QueueView, ResourcesView, StatusView,
+    ConditionView, Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueueSort,
+    QueueView, RefusalsView, ResourcesView, StatusView,
 };
 use crate::tasks::record::TaskRecord;
 
@@ -25,13 +26,8 @@ impl Manager {
     /// Answers a question. An answer that nobody waits for any more is no error.
     pub(crate) fn answer(&mut self, question: Command, now: Timestamp) {
         match question {
-            Command::Queues(answer) => {
-                let views = self
-                    .queues
-                    .iter()
-                    .map(|entry| self.view_of(entry, now))
-                    .collect();
-                let _ = answer.send(views);
+            Command::Queues(filter, answer) => {
+                let _ = answer.send(self.queue_page(&filter, now));
             }
             Command::Queue(name, answer) => {
                 let _ = answer.send(self.queue_view(&name, now));
@@ -97,6 +93,54 @@ impl Manager {
             .get(name)
             .ok_or_else(|| self.shared.unknown_queue(name))?;
         Ok(self.view_of(entry, now))
+    }
+
+    /// Some of the queues. Those outside the part cost a look at what they are sorted by, no more.
+    fn queue_page(&self, filter: &QueueFilter, now: Timestamp) -> QueuePage {
+        let search = filter.search.to_ascii_lowercase();
+        let wanted = |entry: &&QueueEntry| {
+            (!filter.non_empty || entry.counts.depth() > 0)
+                && !(filter.no_reserved && entry.name.is_reserved())
+                && (search.is_empty() || entry.name.as_str().to_ascii_lowercase().contains(&search))
+        };
+        let mut found: Vec<(u64, &QueueEntry)> = self
+            .queues
+            .iter()
+            .filter(wanted)
+            .map(|entry| (self.sort_key(entry, filter.sort, now), entry))
+            .collect();
+        // The table is in the order of names, and a stable sort keeps it among equals.
+        match (filter.sort, filter.descending) {
+            (QueueSort::Name, false) => {}
+            (QueueSort::Name, true) => found.reverse(),
+            (_, false) => found.sort_by_key(|(key, _)| *key),
+            (_, true) => found.sort_by_key(|(key, _)| std::cmp::Reverse(*key)),
+        }
+        let matching = found.len() as u64;
+        let part = found
+            .into_iter()
+            .skip(filter.offset)
+            .take(filter.max.unwrap_or(usize::MAX));
+        QueuePage {
+            queues: part.map(|(_, entry)| self.view_of(entry, now)).collect(),
+            matching,
+            defined: self.queues.len() as u64,
+        }
+    }
+
+    fn sort_key(&self, entry: &QueueEntry, sort: QueueSort, now: Timestamp) -> u64 {
+        match sort {
+            QueueSort::Name => 0,
+            QueueSort::Depth => u64::try_from(entry.counts.depth()).unwrap_or(0),
+            QueueSort::Running => u64::from(entry.gate.running()),
+            // An empty queue has none, which its counts say without the store.
+            QueueSort::OldestAge if entry.counts.depth() <= 0 => 0,
+            QueueSort::OldestAge => {
+                let oldest = self.shared.store.oldest(&entry.name, 0);
+                // One millisecond more than its age: even the newest is older than none.
+                oldest.map_or(0, |oldest| now.since(oldest).saturating_add(1))
+            }
+        }
     }
 
     fn view_of(&self, entry: &QueueEntry, now: Timestamp) -> QueueView {
@@ -276,6 +320,12 @@ impl Manager {
             capacity: resources(self.ledger.capacity()),
             reserved: resources(self.ledger.in_use()),
             refused: refused.slots + refused.memory + refused.fuel + refused.headroom,
+            refusals: RefusalsView {
+                slots: refused.slots,
+                memory: refused.memory,
+                fuel: refused.fuel,
+                headroom: refused.headroom,
+            },
             by_process,
             waiting: self.ledger.waiting().cloned().collect(),
         }

@@ -9,6 +9,7 @@ use oncue_core::code::Code;
 use oncue_manager::handle::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::console::Console;
 use crate::error::Problem;
 use crate::extract::permits_of;
 
@@ -72,6 +73,7 @@ pub(crate) struct App(Arc<Shared>);
 pub(crate) struct Shared {
     pub(crate) handle: Handle,
     pub(crate) options: ServerOptions,
+    pub(crate) console: Console,
     requests: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
@@ -92,6 +94,7 @@ impl App {
     pub(crate) fn new(handle: Handle, options: ServerOptions) -> Self {
         Self(Arc::new(Shared {
             handle,
+            console: Console::default(),
             requests: Arc::new(Semaphore::new(options.max_requests)),
             changes: Arc::new(Semaphore::new(options.max_changes)),
             waiting: Arc::new(Semaphore::new(options.max_waiting)),

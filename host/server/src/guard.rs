@@ -24,6 +24,7 @@ use tower::Service;
 use tracing::Instrument;
 
 use crate::app::App;
+use crate::console::{self, LIVE_PATH};
 use crate::error::Problem;
 use crate::listener::Work;
 use crate::wire::header::REQUEST_ID;
@@ -191,7 +192,7 @@ fn is_known_host(host: &str, allowed: &[String]) -> bool {
 /// A place among those that are worked on, for what needs one.
 fn place(app: &App, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Problem> {
     let path = request.uri().path();
-    if ALWAYS.contains(&path) || path == EVENTS || is_get(path) {
+    if ALWAYS.contains(&path) || path == EVENTS || path == LIVE_PATH || is_get(path) {
         return Ok(None);
     }
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -219,13 +220,16 @@ fn panicked(panic: &(dyn Any + Send)) -> Response {
 }
 
 /// No such path.
-pub(crate) async fn not_found(request: Request) -> Problem {
+pub(crate) async fn not_found(request: Request) -> Response {
+    if let Some(page) = console::not_found(&request) {
+        return page;
+    }
     let path: String = request.uri().path().chars().take(200).collect();
     let detail = format!(
         "path \"{}\" does not exist; see /openapi.json",
         path.escape_debug()
     );
-    Problem::new(Code::NotFound, detail)
+    Problem::new(Code::NotFound, detail).into_response()
 }
 
 /// The path exists, the method does not.

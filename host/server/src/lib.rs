@@ -10,6 +10,7 @@
 //! | `wire` | fields of messages as headers and JSON, CloudEvents |
 //! | `extract` | names, queries and bodies, refused as problems |
 //! | `content` | a message's body as an answer, whole or in parts |
+//! | `console` | the pages for a browser |
 //! | `guard` | request ids, foreign origins, bounds, panics |
 //! | `error` | codes to statuses |
 //! | `exposition` | metrics in the text formats of monitoring systems |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod console;
 mod content;
 mod error;
 mod exposition;

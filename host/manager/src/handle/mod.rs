@@ -18,7 +18,9 @@ use crate::error::ApiError;
 use crate::event::Refused;
 use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
 use crate::shared::{Phase, QueueCell, Shared};
-use crate::status::{Explanation, HostEvent, LedgerView, ProcessView, QueueView, StatusView};
+use crate::status::{
+    Explanation, HostEvent, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView, StatusView,
+};
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskRecord;
 
@@ -215,7 +217,16 @@ impl Handle {
     /// # Errors
     /// Only when the manager has ended.
     pub async fn queues(&self) -> Result<Vec<QueueView>, ApiError> {
-        self.ask(Command::Queues).await
+        let all = self.queue_page(QueueFilter::default()).await?;
+        Ok(all.queues)
+    }
+
+    /// Some of the queues, and how many there are.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn queue_page(&self, filter: QueueFilter) -> Result<QueuePage, ApiError> {
+        self.ask(|answer| Command::Queues(filter, answer)).await
     }
 
     /// One queue.

@@ -57,7 +57,10 @@ pub fn api(handle: Handle, options: ServerOptions) -> Api {
 pub(crate) fn api_of(app: App) -> Api {
     let (router, document) = all().split_for_parts();
     let document = crate::openapi::finish(document);
-    layered(router.merge(host::document_route(&document)), app)
+    let router = router
+        .merge(host::document_route(&document))
+        .merge(crate::console::routes());
+    layered(router, app)
 }
 
 /// Puts what stands before every route around them.

@@ -18,7 +18,7 @@ use super::cloud_event::SPEC_VERSION;
 use super::{NON_PERSISTENT, PERSISTENT, header, lease, text};
 
 /// A lifetime with no end, as a putter's `never` is kept.
-const NO_END: Timestamp = Timestamp(u64::MAX);
+pub(crate) const NO_END: Timestamp = Timestamp(u64::MAX);
 
 /// What stands around a message: where it is, and what is known of it there.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ pub(crate) struct DeadLetterJson {
 }
 
 /// The reason's word, and the outcome of a backout.
-fn reason_words(reason: DeadLetterReason) -> (&'static str, Option<&'static str>) {
+pub(crate) fn reason_words(reason: DeadLetterReason) -> (&'static str, Option<&'static str>) {
     match reason {
         DeadLetterReason::Backout(outcome) => ("backout", Some(outcome.as_str())),
         DeadLetterReason::Rejected => (Outcome::Rejected.as_str(), None),
@@ -193,7 +193,7 @@ impl From<&DeadLetter> for DeadLetterJson {
 }
 
 /// The state's word and its end.
-fn state_words(state: MessageState) -> (&'static str, Option<u64>) {
+pub(crate) fn state_words(state: MessageState) -> (&'static str, Option<u64>) {
     match state {
         MessageState::Ready => ("ready", None),
         MessageState::InUnit => ("in-unit", None),

@@ -220,10 +220,27 @@ pub(crate) struct LedgerSchema {
     reserved: ResourcesSchema,
     /// Starts refused for want of resources, since the start of the host.
     refused: u64,
+    /// The same, by what was wanting.
+    refusals: RefusalsSchema,
     /// Reserved by each process definition.
     by_process: BTreeMap<String, ResourcesSchema>,
     /// Queues held for want of resources now, longest first.
     waiting: Vec<String>,
+}
+
+/// Starts refused, by what was wanting.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Refusals)]
+pub(crate) struct RefusalsSchema {
+    /// Task slots.
+    slots: u64,
+    /// Memory in the ledger.
+    memory: u64,
+    /// Fuel.
+    fuel: u64,
+    /// Free memory of the machine, whatever the ledger says.
+    headroom: u64,
 }
 
 /// Slots, memory and fuel.

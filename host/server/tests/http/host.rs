@@ -87,7 +87,7 @@ async fn a_queue_explains_itself() {
 async fn unknown_paths_and_methods_are_problems() {
     let server = Server::start().await;
     server.get("/v1/queue").await.problem(404, "not-found");
-    server.get("/").await.problem(404, "not-found");
+    server.get("/nowhere").await.problem(404, "not-found");
     let answered = server.delete("/v1/queues").await.is(405);
     assert!(answered.header("allow").contains("GET"), "{answered:?}");
     answered.problem(405, "method-not-allowed");

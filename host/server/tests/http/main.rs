@@ -1,6 +1,7 @@
 //! The HTTP API over a queue manager with a memory store and a scripted task host. Every answer is
 //! checked against the OpenAPI document.
 
+mod console;
 mod definitions;
 mod document;
 mod events;

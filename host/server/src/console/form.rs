@@ -1,0 +1,132 @@
+//! Actions: a form that a page sends, and the way back to a page.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use axum::response::{IntoResponse, Redirect, Response};
+use oncue_core::code::Code;
+
+use super::csrf;
+use super::frame::NOTE;
+use super::notes::Note;
+use super::page::PageError;
+use super::params::Params;
+use crate::app::App;
+use crate::error::Problem;
+use crate::extract::Payload;
+use crate::wire::cloud_event::essence;
+
+/// What browsers send forms as.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The fields of a form that carries the token. There is no other way to get at a form's fields, so
+/// no action can forget to ask for it.
+#[derive(Debug)]
+pub(super) struct Form(Params);
+
+impl std::ops::Deref for Form {
+    type Target = Params;
+
+    fn deref(&self) -> &Params {
+        &self.0
+    }
+}
+
+impl FromRequest<App> for Form {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, PageError> {
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        if essence(content_type.unwrap_or_default()) != FORM {
+            let detail = format!("content-type is not {FORM}; send the form of the page");
+            return Err(Problem::new(Code::UnsupportedMediaType, detail).into());
+        }
+        let payload = Payload::from_request(request, app).await?;
+        let params = Params::parse(&payload.bytes);
+        if !app.console.csrf.is(params.text(csrf::FIELD)) {
+            let detail = "the form does not carry the token of this host, perhaps because the host \
+                          was restarted since; go back, load the page again and repeat it";
+            return Err(Problem::new(Code::ForeignOrigin, detail).into());
+        }
+        Ok(Self(params))
+    }
+}
+
+/// Goes back to a page, with what the action has to say on top of it.
+pub(super) fn back(app: &App, path: &str, done: Result<String, PageError>) -> Response {
+    let note = match done {
+        Ok(text) => Note { done: true, text },
+        Err(error) => Note {
+            done: false,
+            text: error.text().to_owned(),
+        },
+    };
+    let number = app.console.notes.keep(note).to_string();
+    let mark = if path.contains('?') { '&' } else { '?' };
+    Redirect::to(&format!("{path}{mark}{NOTE}={number}")).into_response()
+}
+
+/// Holds the words that a person typed to those that were asked for.
+///
+/// # Errors
+/// What to type.
+pub(super) fn confirmed(form: &Form, wanted: &str) -> Result<(), PageError> {
+    if form.text("confirm").trim() == wanted {
+        return Ok(());
+    }
+    let detail = format!("nothing was done: type \"{wanted}\" to confirm");
+    Err(Problem::new(Code::InvalidParameter, detail).into())
+}
+
+/// The page to go back to: the one that the form names, if it is one of ours.
+pub(super) fn return_path<'a>(form: &'a Form, otherwise: &'a str) -> &'a str {
+    let named = form.get("back");
+    // One slash, then none: the address stays on this host.
+    let is_ours = |path: &&str| {
+        path.starts_with('/')
+            && !path.starts_with("//")
+            && path
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    };
+    named.filter(is_ours).unwrap_or(otherwise)
+}
+
+/// Fields of a form, for tests.
+#[cfg(test)]
+impl Form {
+    pub(super) fn of(text: &str) -> Self {
+        Self(Params::parse(text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_stays_on_this_host() {
+        for (named, path) in [
+            ("/queues/a?x=1", "/queues/a?x=1"),
+            ("//evil.example", "/"),
+            ("https://evil.example", "/"),
+            ("/\\evil.example", "/"),
+            ("/a\r\nset-cookie: x", "/"),
+            ("", "/"),
+        ] {
+            let mut encoded = String::new();
+            for byte in named.bytes() {
+                encoded.push_str(&format!("%{byte:02x}"));
+            }
+            let form = Form::of(&format!("back={encoded}"));
+            assert_eq!(return_path(&form, "/"), path, "{named}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_is_typed_whole() {
+        assert!(confirmed(&Form::of("confirm=orders+"), "orders").is_ok());
+        assert!(confirmed(&Form::of("confirm=order"), "orders").is_err());
+        assert!(confirmed(&Form::of(""), "orders").is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! What stands around every page: the navigation, the state of the host, what needs a person now.
+
+use oncue_manager::status::StatusView;
+
+use super::assets;
+use super::format;
+use super::notes::Note;
+use super::page::PageError;
+use super::params::Params;
+use crate::app::App;
+
+/// The parameter that names a notice.
+pub(super) const NOTE: &str = "note";
+
+/// The sections of the navigation: address and name.
+const SECTIONS: [(&str, &str); 6] = [
+    ("/", "Overview"),
+    ("/queues", "Queues"),
+    ("/tasks", "Tasks"),
+    ("/plugins", "Plugins"),
+    ("/dead-letters", "Dead letters"),
+    ("/ledger", "Ledger"),
+];
+
+/// The name of a queue manager that was given none.
+const USUAL_NAME: &str = "oncue";
+
+/// What stands around a page.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The section that the page belongs to, by its address.
+    pub(super) section: &'static str,
+    /// The state of the host; nothing on a page of errors.
+    pub(super) host: Option<Host>,
+    /// What the last action has to say.
+    pub(super) note: Option<Note>,
+    /// The token of forms.
+    pub(super) csrf: String,
+}
+
+/// The host in a line.
+#[derive(Debug)]
+pub(super) struct Host {
+    /// The queue manager's name, unless it has the usual one.
+    pub(super) name: Option<String>,
+    pub(super) version: &'static str,
+    pub(super) up: String,
+    pub(super) paused: bool,
+    pub(super) dead_letters: u64,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Something that a person should know on every page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Warning {
+    /// It stops work.
+    pub(super) bad: bool,
+    pub(super) text: String,
+}
+
+impl Frame {
+    /// The frame of a page of that section.
+    pub(super) async fn new(
+        app: &App,
+        section: &'static str,
+        params: &Params,
+    ) -> Result<Self, PageError> {
+        let status = app.handle.status().await?;
+        Ok(Self::with(app, section, params, &status))
+    }
+
+    /// The same where the status is known already.
+    pub(super) fn with(
+        app: &App,
+        section: &'static str,
+        params: &Params,
+        status: &StatusView,
+    ) -> Self {
+        let note = params.number(NOTE);
+        Self {
+            section,
+            host: Some(Host {
+                name: Some(status.name.clone()).filter(|name| name != USUAL_NAME),
+                version: status.version,
+                up: format::duration(status.now.since(status.started)),
+                paused: status.paused,
+                dead_letters: status.dead_letters,
+                warnings: warnings(status),
+            }),
+            note: note.and_then(|number| app.console.notes.take(number)),
+            csrf: app.console.csrf.token().to_owned(),
+        }
+    }
+
+    /// A frame with nothing of the host in it.
+    pub(super) fn bare(section: &'static str) -> Self {
+        Self {
+            section,
+            host: None,
+            note: None,
+            csrf: String::new(),
+        }
+    }
+
+    /// Address, name, whether it is this page's, and a number to show beside the name.
+    pub(super) fn sections(&self) -> Vec<(&'static str, &'static str, bool, Option<String>)> {
+        let letters = self.host.as_ref().map_or(0, |host| host.dead_letters);
+        let badge =
+            |address| (address == "/dead-letters" && letters > 0).then(|| format::number(letters));
+        let sections = SECTIONS.iter();
+        sections
+            .map(|(address, name)| (*address, *name, *address == self.section, badge(*address)))
+            .collect()
+    }
+
+    /// The address of a file of the console.
+    #[expect(
+        clippy::unused_self,
+        reason = "templates reach functions through the frame"
+    )]
+    pub(super) fn asset(&self, name: &str) -> &'static str {
+        assets::address(name)
+    }
+}
+
+fn warnings(status: &StatusView) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |bad, text: &str| {
+        let text = text.to_owned();
+        warnings.push(Warning { bad, text });
+    };
+    match status.store {
+        "ok" => {}
+        "full" => warn(
+            true,
+            "The disk is full: puts are refused and no task starts. Make room; the store goes on \
+             by itself.",
+        ),
+        other => warn(
+            true,
+            &format!(
+                "The store does not write ({other}): restart the host after a look at the disk."
+            ),
+        ),
+    }
+    if status.phase != "running" {
+        warn(true, "The host is stopping: no task starts.");
+    }
+    if status.paused {
+        warn(
+            false,
+            "The host is paused: no task starts. Puts and gets go on.",
+        );
+    }
+    warnings
+}

@@ -1,0 +1,112 @@
+//! The first page: what runs, what waits and why, what failed.
+
+use askama::Template;
+use axum::extract::State;
+use oncue_manager::handle::TaskFilter;
+use oncue_manager::status::{QueueFilter, QueueSort};
+
+use super::format;
+use super::frame::Frame;
+use super::page::{Page, page};
+use super::params::Params;
+use super::queues::Row as QueueRow;
+use super::tasks::Row as TaskRow;
+use crate::app::App;
+
+/// Rows of each part of the page.
+const ROWS: usize = 10;
+
+/// A plugin that is not as it was meant.
+#[derive(Debug)]
+struct BadPlugin {
+    name: String,
+    state: &'static str,
+    reason: String,
+}
+
+#[derive(Template)]
+#[template(path = "overview.html")]
+struct OverviewPage {
+    frame: Frame,
+    depth: String,
+    queues: String,
+    running: u64,
+    slots: u64,
+    triggers: String,
+    failures: u64,
+    dead_letters: u64,
+    disk_used: String,
+    disk_free: Option<String>,
+    waiting: Vec<QueueRow>,
+    more_waiting: u64,
+    tasks: Vec<TaskRow>,
+    more_tasks: u64,
+    failed: Vec<TaskRow>,
+    bad_plugins: Vec<BadPlugin>,
+}
+
+/// The first page.
+pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
+    let status = app.handle.status().await?;
+    let waiting = app.handle.queue_page(QueueFilter {
+        non_empty: true,
+        no_reserved: true,
+        sort: QueueSort::OldestAge,
+        descending: true,
+        max: Some(ROWS),
+        ..QueueFilter::default()
+    });
+    let waiting = waiting.await?;
+    let ledger = app.handle.ledger().await?;
+    let running = app.handle.tasks(TaskFilter {
+        max: 1_000,
+        ..TaskFilter::default()
+    });
+    let mut running = running.await?;
+    running.retain(|record| record.outcome.is_none());
+    let failed = app.handle.tasks(TaskFilter {
+        failed: true,
+        max: ROWS,
+        ..TaskFilter::default()
+    });
+    let failed = failed.await?;
+    let plugins = app.handle.plugins().await?;
+    let bad = plugins.into_iter().filter(|plugin| plugin.state != "ready");
+    let failures = status.outcomes.iter().filter(|(word, _)| is_failure(word));
+    let rows = |records: &[oncue_manager::tasks::record::TaskRecord]| {
+        let rows = records.iter().take(ROWS);
+        rows.map(|record| TaskRow::of(record, status.now))
+            .collect::<Vec<_>>()
+    };
+    page(&OverviewPage {
+        depth: format::number(status.depth.saturating_sub(status.dead_letters)),
+        queues: format::of(status.queues, "queue"),
+        running: status.running,
+        slots: ledger.capacity.slots,
+        triggers: format::number(status.triggers),
+        failures: failures.map(|(_, count)| count).sum(),
+        dead_letters: status.dead_letters,
+        disk_used: format::bytes(status.disk_used),
+        disk_free: status.disk_free.map(format::bytes),
+        more_waiting: waiting.matching.saturating_sub(waiting.queues.len() as u64),
+        waiting: waiting.queues.iter().map(QueueRow::of).collect(),
+        more_tasks: (running.len().saturating_sub(ROWS)) as u64,
+        tasks: rows(&running),
+        failed: rows(&failed),
+        bad_plugins: bad
+            .map(|plugin| BadPlugin {
+                name: plugin.name.to_string(),
+                state: plugin.state,
+                reason: plugin.reason.unwrap_or_default(),
+            })
+            .collect(),
+        frame: Frame::with(&app, "/", &params, &status),
+    })
+}
+
+fn is_failure(word: &str) -> bool {
+    let outcomes = oncue_core::outcome::Outcome::ALL;
+    outcomes
+        .iter()
+        .any(|outcome| outcome.as_str() == word && outcome.is_failure())
+}

@@ -1,0 +1,216 @@
+//! One queue: why it does or does not trigger, the flow of its last trigger, its attributes, what it
+//! holds, and its latest tasks.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::State;
+use oncue_core::definition::{Origin, QUEUE_ATTRIBUTES};
+use oncue_core::names::QueueName;
+use oncue_manager::handle::TaskFilter;
+use oncue_manager::status::{Explanation, QueueView};
+use serde_json::Value;
+
+use super::flow::{Flow, flow};
+use super::format;
+use super::frame::Frame;
+use super::page::{Page, page};
+use super::params::Params;
+use super::queues::{Standing, ago};
+use super::tasks::Row as TaskRow;
+use crate::app::App;
+use crate::error::Problem;
+use crate::extract::QueuePath;
+
+/// Latest tasks on the page.
+const TASKS: usize = 8;
+
+/// A condition of the trigger rule.
+#[derive(Debug)]
+struct Condition {
+    name: String,
+    holds: bool,
+    decides: bool,
+    value: String,
+    source: String,
+}
+
+/// An attribute and where its value comes from.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) origin: &'static str,
+    pub(super) meaning: &'static str,
+}
+
+/// The attributes of an object.
+#[derive(Debug, Default)]
+pub(super) struct Attributes {
+    /// Those that somebody set.
+    pub(super) set: Vec<Attribute>,
+    pub(super) defaults: Vec<Attribute>,
+}
+
+/// Messages in one state.
+#[derive(Debug)]
+struct Count {
+    what: &'static str,
+    count: String,
+}
+
+#[derive(Template)]
+#[template(path = "queue.html")]
+struct QueuePage {
+    frame: Frame,
+    queue: String,
+    depth: String,
+    bytes: String,
+    oldest: Option<String>,
+    running: u32,
+    max_tasks: u32,
+    process: Option<String>,
+    standing: Standing,
+    control: &'static str,
+    is_on: bool,
+    paused: bool,
+    get: bool,
+    put: bool,
+    sentence: String,
+    conditions: Vec<Condition>,
+    flow: Flow,
+    last_fired: Option<String>,
+    next_check: Option<String>,
+    counts: Vec<Count>,
+    attributes: Attributes,
+    tasks: Vec<TaskRow>,
+}
+
+/// One queue.
+pub(super) async fn show(
+    State(app): State<App>,
+    queue: Result<QueuePath, Problem>,
+    params: Params,
+) -> Page {
+    let QueuePath(queue) = queue?;
+    let explanation = app.handle.explain(queue.clone()).await?;
+    let view = app.handle.queue(queue.clone()).await?;
+    let tasks = app.handle.tasks(TaskFilter {
+        queue: Some(queue.clone()),
+        max: TASKS,
+        ..TaskFilter::default()
+    });
+    let tasks = tasks.await?;
+    let now = explanation.now;
+    let frame = Frame::new(&app, "/queues", &params).await?;
+    let mut page_of = about(frame, &queue, &view, explanation);
+    page_of.tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
+    page(&page_of)
+}
+
+fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanation) -> QueuePage {
+    let bytes = u64::try_from(view.counts.bytes).unwrap_or(0);
+    let now = explained.now;
+    let conditions = explained.conditions.into_iter();
+    QueuePage {
+        frame,
+        queue: queue.to_string(),
+        depth: format::number(view.depth),
+        bytes: format::bytes(bytes),
+        oldest: view.oldest_age.map(format::age),
+        running: view.running,
+        max_tasks: view.attributes.max_tasks,
+        process: view.attributes.process.as_ref().map(ToString::to_string),
+        standing: Standing::of(view),
+        control: view.control,
+        is_on: view.control == "on",
+        paused: view.paused,
+        get: view.attributes.get,
+        put: view.attributes.put,
+        sentence: explained.sentence,
+        conditions: conditions
+            .map(|condition| Condition {
+                name: condition.name.replace('-', " "),
+                holds: condition.holds,
+                decides: condition.decides && !condition.holds,
+                value: condition.value,
+                source: condition.source,
+            })
+            .collect(),
+        flow: flow(&explained.last_trace),
+        last_fired: explained.last_fired.map(|fired| ago(fired, now)),
+        next_check: explained
+            .next_check
+            .map(|next| format::duration(next.since(now))),
+        counts: counts(view),
+        attributes: attributes(&view.attributes, QUEUE_ATTRIBUTES, &view.origins),
+        tasks: Vec::new(),
+    }
+}
+
+/// The states that messages are in; those without any are left out.
+fn counts(view: &QueueView) -> Vec<Count> {
+    let counts = &view.counts;
+    let ready: i64 = counts.ready.iter().sum();
+    let states = [
+        ("ready", ready),
+        ("in open units", counts.in_unit),
+        ("leased", counts.leased),
+        ("delayed", counts.delayed),
+        ("waiting to be retried", counts.retrying),
+        ("deferred", counts.deferred),
+        ("in busy groups", counts.group_held),
+        ("parked", counts.parked),
+    ];
+    let there = states.into_iter().filter(|(_, count)| *count > 0);
+    there
+        .map(|(what, count)| Count {
+            what,
+            count: format::number(u64::try_from(count).unwrap_or(0)),
+        })
+        .collect()
+}
+
+/// The attributes as two tables.
+pub(super) fn attributes(
+    attributes: &impl serde::Serialize,
+    infos: &'static [oncue_core::definition::AttributeInfo],
+    origins: &BTreeMap<String, Origin>,
+) -> Attributes {
+    let values = serde_json::to_value(attributes).unwrap_or_default();
+    let attribute = |info: &'static oncue_core::definition::AttributeInfo| Attribute {
+        name: info.name,
+        value: value_of(&values, info.name),
+        origin: match origins.get(info.name) {
+            Some(Origin::Operator) => "operator",
+            Some(Origin::Manifest) => "manifest",
+            _ => "default",
+        },
+        meaning: info.meaning,
+    };
+    let attributes = infos.iter().map(attribute);
+    let (defaults, set) = attributes.partition(|attribute| attribute.origin == "default");
+    Attributes { set, defaults }
+}
+
+/// The value of an attribute whose name may have a dot for a table inside.
+fn value_of(values: &Value, name: &str) -> String {
+    let found = name
+        .split('.')
+        .try_fold(values, |value, part| value.get(part));
+    match found {
+        None | Some(Value::Null) => "–".to_owned(),
+        Some(Value::String(text)) if text.is_empty() => "–".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(list)) if list.is_empty() => "none".to_owned(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().map(|item| match item {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            texts.collect::<Vec<_>>().join(", ")
+        }
+        Some(Value::Object(table)) if table.is_empty() => "none".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}

@@ -1,0 +1,348 @@
+//! The console's pages, as a browser without script gets them.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode};
+use tower::ServiceExt as _;
+
+use crate::harness::Server;
+
+/// A page as it came.
+struct Page {
+    status: StatusCode,
+    headers: HeaderMap,
+    text: String,
+}
+
+impl Page {
+    #[track_caller]
+    fn is(self, status: u16) -> Self {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        self
+    }
+
+    /// Demands a text in the page.
+    #[track_caller]
+    fn has(self, text: &str) -> Self {
+        assert!(self.text.contains(text), "no {text} in\n{}", self.text);
+        self
+    }
+
+    #[track_caller]
+    fn has_not(self, text: &str) -> Self {
+        assert!(!self.text.contains(text), "{text} in\n{}", self.text);
+        self
+    }
+
+    /// Where the browser is sent.
+    #[track_caller]
+    fn location(&self) -> &str {
+        assert_eq!(self.status, 303, "{}", self.text);
+        self.headers["location"].to_str().expect("ASCII")
+    }
+}
+
+async fn send(server: &Server, request: Request<Body>) -> Page {
+    let answer = server.router.clone().oneshot(request).await;
+    let (parts, body) = answer.expect("infallible").into_parts();
+    let body = to_bytes(body, usize::MAX).await.expect("a body");
+    Page {
+        status: parts.status,
+        headers: parts.headers,
+        text: String::from_utf8_lossy(&body).into_owned(),
+    }
+}
+
+async fn get(server: &Server, path: &str) -> Page {
+    let request = Request::builder().uri(path).header("accept", "text/html");
+    send(server, request.body(Body::empty()).expect("a request")).await
+}
+
+/// Sends a form as it stands.
+async fn post(server: &Server, path: &str, form: &str) -> Page {
+    let request = Request::post(path).header("content-type", "application/x-www-form-urlencoded");
+    let body = Body::from(form.to_owned());
+    send(server, request.body(body).expect("a request")).await
+}
+
+/// The token in a page's forms.
+async fn token(server: &Server) -> String {
+    server
+        .json(
+            "PUT",
+            "/v1/queues/token",
+            serde_json::json!({"trigger": "none"}),
+        )
+        .await;
+    let page = get(server, "/queues/token").await.is(200);
+    let rest = page.text.split("name=\"csrf\" value=\"").nth(1);
+    let token = rest
+        .and_then(|rest| rest.split('"').next())
+        .expect("a token");
+    token.to_owned()
+}
+
+/// Sends a form with the token, and opens the page that it leads to.
+async fn act(server: &Server, path: &str, form: &str) -> Page {
+    let token = token(server).await;
+    let sent = post(server, path, &format!("{form}&csrf={token}")).await;
+    let location = sent.location().to_owned();
+    get(server, &location).await.is(200)
+}
+
+/// Every page that needs no object.
+const PAGES: [&str; 5] = ["/", "/queues", "/tasks", "/plugins", "/ledger"];
+
+/// Every action.
+const ACTIONS: [&str; 10] = [
+    "/queues/q/trigger",
+    "/queues/q/pause",
+    "/queues/q/enable",
+    "/queues/q/clear",
+    "/queues/q/put",
+    "/queues/q/messages/000000010000000000000001/release",
+    "/queues/q/messages/000000010000000000000001/remove",
+    "/host/pause",
+    "/plugins/p/rollback",
+    "/processes/p/pause",
+];
+
+#[tokio::test]
+async fn every_page_opens_with_nothing_to_show() {
+    let server = Server::start().await;
+    for path in PAGES {
+        let page = get(&server, path).await.is(200);
+        assert_eq!(
+            page.headers["content-type"], "text/html; charset=utf-8",
+            "{path}"
+        );
+        page.has("aria-current=\"page\"")
+            .has("<main")
+            .has("</html>");
+    }
+}
+
+#[tokio::test]
+async fn every_page_is_guarded_against_other_pages() {
+    let server = Server::start().await;
+    for path in PAGES.into_iter().chain(["/queues/unknown", "/nowhere"]) {
+        let page = get(&server, path).await;
+        let policy = page.headers["content-security-policy"]
+            .to_str()
+            .expect("ASCII");
+        assert!(policy.contains("default-src 'self'"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(page.headers["x-frame-options"], "DENY");
+        assert_eq!(page.headers["x-content-type-options"], "nosniff");
+        assert_eq!(page.headers["cache-control"], "no-store");
+        // Nothing inline, nothing from elsewhere: the policy would refuse it.
+        page.has_not("<style")
+            .has_not(" style=")
+            .has_not(" onclick=")
+            .has_not("://");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_on_a_page() {
+    let server = Server::start().await;
+    get(&server, "/queues/unknown")
+        .await
+        .is(404)
+        .has("queue &#34;unknown&#34; is not defined");
+    get(&server, "/queues/a%20b").await.is(400).has("<main");
+    get(&server, "/tasks/7")
+        .await
+        .is(404)
+        .has("task 7 is not known");
+    get(&server, "/tasks/x").await.is(400).has("<main");
+    get(&server, "/nowhere")
+        .await
+        .is(404)
+        .has("there is no page");
+    server.get("/v1/nowhere").await.problem(404, "not-found");
+    server.queue("q").await;
+    let path = "/queues/q/messages/000000010000000000000001";
+    get(&server, path).await.is(404).has("is not on queue");
+}
+
+#[tokio::test]
+async fn files_of_the_console_are_sent_under_their_hash() {
+    let server = Server::start().await;
+    let page = get(&server, "/").await.is(200);
+    let mut seen = 0;
+    for part in page.text.split("\"/assets/").skip(1) {
+        let path = format!("/assets/{}", part.split('"').next().expect("an address"));
+        let file = get(&server, &path).await.is(200);
+        let cache = file.headers["cache-control"].to_str().expect("ASCII");
+        assert!(cache.contains("immutable"), "{cache}");
+        assert_eq!(file.headers["x-content-type-options"], "nosniff");
+        let kind = file.headers["content-type"]
+            .to_str()
+            .expect("ASCII")
+            .to_owned();
+        let wanted = match path.rsplit('.').next() {
+            Some("css") => "text/css; charset=utf-8",
+            Some("js") => "text/javascript; charset=utf-8",
+            _ => "image/svg+xml",
+        };
+        assert_eq!(kind, wanted, "{path}");
+        seen += 1;
+    }
+    assert!(seen >= 4, "{seen} files");
+    get(&server, "/assets/0000000000000000/console.css")
+        .await
+        .is(404);
+}
+
+#[tokio::test]
+async fn no_form_is_taken_without_its_token() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    for path in ACTIONS {
+        let refused = post(&server, path, "on=false&paused=true").await.is(403);
+        refused.has("token");
+        post(&server, path, "csrf=0&on=false&paused=true")
+            .await
+            .is(403);
+        let request = Request::post(path).header("content-type", "text/plain");
+        let body = Body::from("csrf=0");
+        send(&server, request.body(body).expect("a request"))
+            .await
+            .is(415);
+    }
+    let status = server.handle.status().await.expect("a status");
+    assert!(!status.paused, "nothing was done");
+}
+
+#[tokio::test]
+async fn hostile_texts_are_shown_and_not_obeyed() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let hostile = "<script>alert(1)</script>\"'&";
+    let encoded = "%3Cscript%3Ealert(1)%3C/script%3E\"'&";
+    let headers = [
+        ("oncue-correlation-id", encoded),
+        ("oncue-group", encoded),
+        ("content-type", "text/html"),
+        ("oncue-property-x", encoded),
+    ];
+    let id = server.put("q", &headers, hostile).await;
+    for path in [
+        "/queues/q/messages".to_owned(),
+        format!("/queues/q/messages/{id}"),
+        format!("/queues/q/messages/{id}?as=text"),
+        "/queues/q/messages?find=%3Cscript%3E".to_owned(),
+    ] {
+        let page = get(&server, &path).await.is(200);
+        page.has("&#60;script&#62;alert(1)").has_not("<script>");
+    }
+    let search = "/queues?search=%22%3E%3Cscript%3E";
+    get(&server, search)
+        .await
+        .is(200)
+        .has_not("\"><script>")
+        .has("No queue matches");
+}
+
+#[tokio::test]
+async fn the_list_of_queues_is_searched_sorted_and_paged() {
+    let server = Server::start().await;
+    for number in 0..120 {
+        server.queue(&format!("q-{number:03}")).await;
+    }
+    server.put("q-050", &[], "a").await;
+    let page = get(&server, "/queues").await.is(200);
+    page.has("1–100 of 122").has("q-000").has_not("q-110");
+    let page = get(&server, "/queues?page=2").await.is(200);
+    page.has("101–122 of 122").has("q-110").has_not("q-000");
+    let page = get(&server, "/queues?search=Q-05&sort=depth").await.is(200);
+    page.has("1–10 of 10, 122 are defined")
+        .has("q-050")
+        .has_not("q-060");
+    let page = get(&server, "/queues?hide-empty=1").await.is(200);
+    page.has("1–1 of 1").has("q-050").has_not("q-051");
+    let page = get(&server, "/queues?sort=depth").await.is(200);
+    let first = page.text.find("q-050").expect("the deepest");
+    assert!(first < page.text.find("q-000").expect("an empty one"));
+}
+
+#[tokio::test]
+async fn actions_are_done_and_said() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let form = "body=hello&content-type=text%2Fplain&priority=3";
+    act(&server, "/queues/q/put", form)
+        .await
+        .has("class=\"note good\"");
+    assert_eq!(server.ids("q").await.len(), 1);
+    act(&server, "/queues/q/put", "body=x&priority=12")
+        .await
+        .has("note bad")
+        .has("priority");
+    act(&server, "/queues/q/pause", "paused=true")
+        .await
+        .has("Resume");
+    act(&server, "/queues/q/pause", "paused=false")
+        .await
+        .has("is resumed");
+    act(&server, "/queues/q/trigger", "on=false")
+        .await
+        .has("trigger off by operator");
+    act(&server, "/queues/q/enable", "what=put&on=false")
+        .await
+        .has("put disabled");
+    act(&server, "/queues/q/put", "body=x")
+        .await
+        .has("note bad")
+        .has("put is disabled");
+    act(&server, "/queues/q/clear", "confirm=Q")
+        .await
+        .has("note bad")
+        .has("nothing was done");
+    assert_eq!(server.ids("q").await.len(), 1);
+    act(&server, "/queues/q/clear", "confirm=q")
+        .await
+        .has("1 message removed");
+    assert_eq!(server.ids("q").await.len(), 0);
+    act(&server, "/host/pause", "paused=true")
+        .await
+        .has("The host is paused");
+}
+
+#[tokio::test]
+async fn a_notice_is_shown_once() {
+    let server = Server::start().await;
+    let token = token(&server).await;
+    let sent = post(
+        &server,
+        "/queues/token/pause",
+        &format!("paused=true&csrf={token}"),
+    )
+    .await;
+    let location = sent.location().to_owned();
+    get(&server, &location)
+        .await
+        .is(200)
+        .has("class=\"note good\"");
+    get(&server, &location)
+        .await
+        .is(200)
+        .has_not("class=\"note good\"");
+}
+
+#[tokio::test]
+async fn a_message_is_removed_once_it_is_confirmed() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let id = server.put("q", &[], "a").await;
+    let path = format!("/queues/q/messages/{id}");
+    act(&server, &format!("{path}/remove"), "confirm=no")
+        .await
+        .has("note bad");
+    assert_eq!(server.ids("q").await.len(), 1);
+    act(&server, &format!("{path}/remove"), "confirm=remove")
+        .await
+        .has("is removed");
+    assert_eq!(server.ids("q").await.len(), 0);
+}
