@@ -21,5 +21,6 @@ pub mod quantity;
 pub mod queue;
 pub mod queue_table;
 pub mod time;
+pub mod trace;
 pub mod trigger;
 pub mod unit_of_work;
