@@ -30,6 +30,7 @@ pub mod shared;
 pub mod status;
 pub mod sweep;
 pub mod tasks;
+pub mod traces;
 pub mod trigger_process;
 pub mod views;
 

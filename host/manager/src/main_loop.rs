@@ -36,6 +36,8 @@ use crate::status::HostEvent;
 use crate::sweep::Sweep;
 use crate::tasks::record::{TaskEnd, TaskRecord};
 use crate::tasks::{TaskHost, TaskSession};
+use crate::traces::call::TriggerTrace;
+use crate::traces::{Fired, Span, What};
 
 /// Longest time between two turns, in milliseconds.
 pub const MAX_SLEEP: Millis = 1000;
@@ -54,6 +56,10 @@ pub(crate) struct Running {
     pub(crate) start_latency: Millis,
     /// [`QueueCell::removals`] at its start.
     pub(crate) removals: u64,
+    /// The trigger's type.
+    pub(crate) kind: &'static str,
+    /// What held it before, as [`Note::held`].
+    pub(crate) held: Vec<(&'static str, u64)>,
 }
 
 /// A commit of the manager's own or of a task that is lost, not yet answered.
@@ -72,6 +78,8 @@ pub(crate) struct Note {
     pub(crate) trace: Trace,
     /// When the change came for which the rule is asked next.
     pub(crate) changed: Option<Moment>,
+    /// Reasons that have held it since it fired last, with their times; kept only for traces.
+    pub(crate) held: Vec<(&'static str, u64)>,
     /// When it is looked at again by itself.
     pub(crate) next_check: Option<Timestamp>,
     /// Where the last sweep stopped looking for parked messages.
@@ -253,6 +261,7 @@ impl Manager {
             mut record,
             progressed,
             found_none,
+            trigger,
         } = end;
         let Some(running) = self.running.remove(&record.id) else {
             return;
@@ -301,7 +310,44 @@ impl Manager {
         trace.pass(Step::S68);
         record.steps = trace.numbers();
         record.start_latency = running.start_latency;
+        if let Some(trigger) = trigger {
+            record.trace = Some(trigger.context.trace.to_string());
+            self.tell_trigger(trigger, &record, running.kind, running.held);
+        }
         self.keep_record(record, outcome, now);
+    }
+
+    /// Tells of a trigger in the trace of the first message that it answered.
+    fn tell_trigger(
+        &self,
+        trigger: TriggerTrace,
+        record: &TaskRecord,
+        kind: &'static str,
+        held: Vec<(&'static str, u64)>,
+    ) {
+        let Some(tracer) = &self.shared.tracer else {
+            return;
+        };
+        // What held it before there was anything to trigger for is another story.
+        let held = held.into_iter().filter(|(_, at)| *at >= trigger.began);
+        let held = held.collect();
+        tracer.emit(Span {
+            context: trigger.context,
+            parent: Some(trigger.parent),
+            state: trigger.state,
+            began: trigger.began,
+            ended: trigger.entered.max(trigger.began),
+            what: What::Trigger(Box::new(Fired {
+                queue: record.queue.clone(),
+                process: record.process.clone(),
+                task: record.id,
+                kind,
+                steps: record.steps.clone(),
+                held,
+            })),
+            links: Vec::new(),
+            more_links: 0,
+        });
     }
 
     /// Counts and keeps a task's record, then tells of its end.
@@ -310,7 +356,10 @@ impl Manager {
         self.counts.ended(&record, outcome.is_failure());
         if outcome.is_failure() {
             tracing::warn!(
-                task = %record.id, queue = %record.queue, process = %record.process,
+                manager = self.shared.name, queue = %record.queue, process = %record.process,
+                version = record.digest, task = %record.id,
+                message = record.messages.last().map(|last| tracing::field::display(last.id)),
+                trace = record.trace,
                 outcome = outcome.as_str(), detail = record.detail.as_deref().unwrap_or(""),
                 "a task failed"
             );

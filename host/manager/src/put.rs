@@ -25,17 +25,19 @@ pub const MAX_PROPERTY_BYTES: usize = 64 << 10;
 /// Longest delay, in milliseconds: a year. A later one is a calendar's work, not a queue's.
 pub const MAX_DELAY: u64 = 366 * 24 * 3_600_000;
 
-/// Builds the put of a message.
+/// Builds the put of a message. A trace context in its properties that cannot be understood is
+/// dropped: what only watches a message never makes its put fail.
 ///
 /// # Errors
 /// All faults of the options at once, code `invalid-message`.
 pub fn build(
-    request: PutRequest,
+    mut request: PutRequest,
     attributes: &QueueAttributes,
     now: Timestamp,
     id: MessageId,
     put_by: Option<String>,
 ) -> Result<Put, ApiError> {
+    crate::traces::clean(&mut request.options.properties);
     let faults = faults(&request.options);
     if !faults.is_empty() {
         return Err(ApiError::with_faults(

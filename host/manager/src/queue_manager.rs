@@ -6,13 +6,15 @@
 //! and the store is closed. What was owed is owed again at the next start, because owed is
 //! computed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use oncue_core::admission::{Demand, Ledger, Resources};
 use oncue_core::fairness::Fairness;
+use oncue_core::message::MessageId;
+use oncue_core::names::QueueName;
 use oncue_core::process_table::ProcessTable;
 use oncue_core::queue_table::QueueTable;
 use oncue_core::time::Millis;
@@ -31,6 +33,7 @@ use crate::shared::{Phase, Shared};
 use crate::sweep::Sweep;
 use crate::tasks::TaskHost;
 use crate::tasks::probe::Probe;
+use crate::traces::{TraceConfig, Tracer};
 
 /// Commands to the plugins directory that may wait.
 const PLUGIN_COMMANDS: usize = 16;
@@ -56,6 +59,8 @@ pub struct ManagerConfig {
     pub seed: Option<u64>,
     /// Real memory headroom in bytes, if it can be measured.
     pub headroom: Option<Box<dyn Fn() -> Option<u64> + Send>>,
+    /// Records traces, and where to; `None` records none.
+    pub traces: Option<TraceConfig>,
     /// Sees the calls of guests: a bench's. A host has none.
     pub probe: Option<Arc<dyn Probe>>,
 }
@@ -79,6 +84,7 @@ impl Default for ManagerConfig {
             in_hand: None,
             seed: None,
             headroom: None,
+            traces: None,
             probe: None,
         }
     }
@@ -104,24 +110,14 @@ impl Manager {
         task_host: Arc<dyn TaskHost>,
     ) -> Result<(Self, Handle, mpsc::Receiver<PluginCommand>), ApiError> {
         let recovered = store.take_recovered();
-        let (in_hand, suspects) = match &config.in_hand {
-            None => (InHand::none(), Vec::new()),
-            Some(path) => InHand::open(path).map_err(|error| {
-                ApiError::new(
-                    oncue_core::code::Code::StoreStopped,
-                    format!(
-                        "in-hand file \"{}\" cannot be opened: {error}",
-                        path.display()
-                    ),
-                )
-            })?,
-        };
+        let (in_hand, suspects) = open_in_hand(config.in_hand.as_deref())?;
         let shared = Shared::new(
             store,
             clock,
             config.name.clone(),
             in_hand,
             config.record_bytes,
+            config.traces.map(Tracer::new),
             config.probe,
         );
         let now = shared.now();
@@ -247,6 +243,20 @@ impl QueueManager {
         }
         drained
     }
+}
+
+/// The in-hand file, and the messages that stood in it after an unclean end.
+fn open_in_hand(path: Option<&Path>) -> Result<(InHand, Vec<(QueueName, MessageId)>), ApiError> {
+    let Some(path) = path else {
+        return Ok((InHand::none(), Vec::new()));
+    };
+    InHand::open(path).map_err(|error| {
+        let path = path.display();
+        ApiError::new(
+            oncue_core::code::Code::StoreStopped,
+            format!("in-hand file \"{path}\" cannot be opened: {error}"),
+        )
+    })
 }
 
 fn run(manager: &mut Manager) {

@@ -30,6 +30,7 @@ use crate::status::HostEvent;
 use crate::tasks::failures::Failures;
 use crate::tasks::probe::Probe;
 use crate::tasks::record::Records;
+use crate::traces::Tracer;
 
 /// Events that a slow reader of `/v1/events` may lag behind before it skips some.
 const EVENT_BACKLOG: usize = 1024;
@@ -66,6 +67,8 @@ pub struct Shared {
     owners: AtomicU64,
     /// Held by a unit that met three state conflicts, so that it runs alone in its namespace.
     alone: Mutex<HashMap<String, Arc<tokio::sync::RwLock<()>>>>,
+    /// Records traces, if anybody does.
+    pub(crate) tracer: Option<Tracer>,
     /// A bench's look at guests' calls.
     pub(crate) probe: Option<Arc<dyn Probe>>,
 }
@@ -240,6 +243,7 @@ impl Shared {
         name: String,
         in_hand: InHand,
         record_bytes: usize,
+        tracer: Option<Tracer>,
         probe: Option<Arc<dyn Probe>>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -259,6 +263,7 @@ impl Shared {
             // Two managers over one store must never name the same owner.
             owners: AtomicU64::new(u64::from(fastrand::u32(..)) << 32 | 1),
             alone: Mutex::new(HashMap::new()),
+            tracer,
             probe,
         })
     }
@@ -433,6 +438,12 @@ impl Shared {
     #[must_use]
     pub fn known_alone(&self, namespace: &str) -> Option<Arc<tokio::sync::RwLock<()>>> {
         self.alone.lock().get(namespace).cloned()
+    }
+
+    /// Now by the clock of spans, in microseconds since the Unix epoch; 0 when nobody traces.
+    pub(crate) fn trace_time(&self) -> u64 {
+        let time = |tracer: &Tracer| tracer.time(self.metrics.micros(), self.now());
+        self.tracer.as_ref().map_or(0, time)
     }
 
     /// The time now.

@@ -18,6 +18,9 @@ use crate::main_loop::{Manager, Running};
 use crate::status::HostEvent;
 use crate::tasks::{ComponentVersion, TaskSession, TaskSpec};
 
+/// Reasons to hold that are kept of one queue between two triggers, for traces.
+const MAX_HELD: usize = 16;
+
 impl Manager {
     /// Asks the rule for one queue and performs the trigger process if it fires.
     pub(crate) fn ask(&mut self, queue: &QueueName, now: Timestamp) {
@@ -132,6 +135,12 @@ impl Manager {
             && entry.reason != reason
         {
             entry.reason = reason;
+            if let (Some(reason), Some(_)) = (reason, &self.shared.tracer) {
+                let held = &mut self.notes.entry(queue.clone()).or_default().held;
+                if held.len() < MAX_HELD {
+                    held.push((reason, self.shared.trace_time()));
+                }
+            }
             self.shared.tell(|| HostEvent::Held {
                 queue: queue.clone(),
                 reason,
@@ -158,10 +167,9 @@ impl Manager {
         };
         self.triggers += 1;
         self.count_fired(queue);
-        let event = self
-            .notes
-            .get_mut(queue)
-            .and_then(|note| note.changed.take());
+        let note = self.notes.get_mut(queue);
+        let taken = note.map(|note| (note.changed.take(), std::mem::take(&mut note.held)));
+        let (event, held) = taken.unwrap_or_default();
         let event = event.map(|event| event.time);
         let start_latency = self.shared.now().since(event.unwrap_or(now));
         let process = &session.spec.process;
@@ -179,6 +187,8 @@ impl Manager {
             session: Arc::downgrade(&session),
             trace,
             start_latency,
+            kind: session.spec.queue_attributes.trigger.as_str(),
+            held,
             removals: session.cell.removals(),
         };
         self.running.insert(task, running);

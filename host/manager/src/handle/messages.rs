@@ -13,6 +13,7 @@ use super::Handle;
 use crate::error::ApiError;
 use crate::shared::Phase;
 use crate::tasks::port::PutRequest;
+use crate::traces::{Sending, Span, What};
 
 /// Messages of one browse page.
 pub const MAX_PAGE: usize = 1000;
@@ -71,7 +72,8 @@ impl Handle {
             refuse_when_busy: true,
             ..Unit::default()
         };
-        for request in puts {
+        let mut traced = Vec::new();
+        for mut request in puts {
             let cell = self.cell(&request.queue)?;
             let attributes = cell.attributes.load_full();
             if !attributes.put {
@@ -91,12 +93,58 @@ impl Handle {
                     ),
                 ));
             }
+            if let Some(tracer) = &self.shared.tracer {
+                // Before the context is followed it must be one.
+                crate::traces::clean(&mut request.options.properties);
+                let sending = tracer.sending(&mut request.options.properties);
+                traced.push((request.queue.clone(), size, sending));
+            }
             let id = self.shared.store.next_id();
             let mut put = crate::put::build(request, &attributes, now, id, putter.clone())?;
             put.max_depth = Some(attributes.max_depth);
             unit.puts.push(put);
         }
-        Ok(self.shared.store.commit(unit).await?.puts)
+        let began = self.shared.trace_time();
+        let answer = self.shared.store.commit(unit).await;
+        let answer = answer.map(|receipt| receipt.puts).map_err(ApiError::from);
+        self.tell_puts(traced, began, &answer);
+        answer
+    }
+
+    /// Tells of puts in their traces, those that are recorded.
+    fn tell_puts(
+        &self,
+        puts: Vec<(QueueName, u64, Option<Sending>)>,
+        began: u64,
+        answer: &Result<Vec<PutAnswer>, ApiError>,
+    ) {
+        let Some(tracer) = &self.shared.tracer else {
+            return;
+        };
+        let ended = self.shared.trace_time();
+        for (place, (queue, size, sending)) in puts.into_iter().enumerate() {
+            let Some(sending) = sending else { continue };
+            let (message, error) = match answer {
+                Ok(answers) => (answers.get(place).map(|put| put.id), None),
+                Err(error) => (None, Some(error.code.as_str())),
+            };
+            tracer.emit(Span {
+                context: sending.context,
+                parent: sending.parent,
+                state: sending.state,
+                began,
+                ended,
+                what: What::Send {
+                    queue,
+                    message,
+                    size,
+                    by: None,
+                    error,
+                },
+                links: Vec::new(),
+                more_links: 0,
+            });
+        }
     }
 
     /// Looks at messages without taking them.

@@ -16,7 +16,8 @@ impl Handle {
     pub async fn metrics(&self) -> Result<MetricsView, ApiError> {
         let state = self.ask(Command::Metrics).await?;
         let store = self.shared.store.status();
-        Ok(MetricsView::new(state, &self.shared.metrics, store))
+        let tracer = self.shared.tracer.as_ref();
+        Ok(MetricsView::new(state, &self.shared.metrics, store, tracer))
     }
 
     /// Adds the age of the oldest ready message. Reads the store once for each queue that has any,

@@ -223,12 +223,13 @@ impl LoopCounts {
 
     /// A task has ended.
     pub(crate) fn ended(&mut self, record: &TaskRecord, failed: bool) {
-        let is_new = !self.processes.contains_key(&record.process);
-        let counts = if is_new && self.processes.len() >= MAX_PROCESSES {
-            &mut self.others
-        } else {
-            self.processes.entry(record.process.clone()).or_default()
-        };
+        let is_known = self.processes.contains_key(&record.process);
+        if !is_known && self.processes.len() < MAX_PROCESSES {
+            let counts = ProcessCounts::default();
+            self.processes.insert(record.process.clone(), counts);
+        }
+        let counts = self.processes.get_mut(&record.process);
+        let counts = counts.unwrap_or(&mut self.others);
         counts.tasks += 1;
         counts.failed += u64::from(failed);
         counts.fuel = counts.fuel.saturating_add(record.cost.fuel);

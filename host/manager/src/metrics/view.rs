@@ -19,6 +19,7 @@ use oncue_store::histogram::Distribution;
 use super::{Count, DEAD_LETTER_REASONS, Messages, Metrics, ProcessCounts};
 use crate::main_loop::Manager;
 use crate::status::{LedgerView, StatusView};
+use crate::traces::Tracer;
 
 /// Queues of one look, at most.
 pub const MAX_QUEUES: usize = 10_000;
@@ -49,6 +50,19 @@ pub struct MetricsView {
     pub oldest_age: Option<Millis>,
     /// The store.
     pub store: StoreStatus,
+    /// Spans by what became of them.
+    pub spans: SpanCounts,
+}
+
+/// Spans by what became of them; all 0 when nobody traces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanCounts {
+    /// Taken by the collector.
+    pub exported: u64,
+    /// Lost because the collector did not take them.
+    pub lost: u64,
+    /// Lost because too many waited for the exporter.
+    pub full: u64,
 }
 
 /// [`Messages`] as they were read.
@@ -178,7 +192,17 @@ impl QueuesWanted {
 
 impl MetricsView {
     /// The loop's part and the counts, as they are now; without the age.
-    pub(crate) fn new(state: LoopView, metrics: &Metrics, store: StoreStatus) -> Self {
+    pub(crate) fn new(
+        state: LoopView,
+        metrics: &Metrics,
+        store: StoreStatus,
+        tracer: Option<&Tracer>,
+    ) -> Self {
+        let spans = tracer.map(|tracer| SpanCounts {
+            exported: tracer.counts().exported.read(),
+            lost: tracer.counts().lost.read(),
+            full: tracer.counts().full.read(),
+        });
         let outcomes = Outcome::ALL.into_iter().map(Outcome::as_str);
         let mut reasons = DEAD_LETTER_REASONS.map(|reason| (reason, 0));
         for (reason, count) in reasons.iter_mut().zip(&metrics.dead_lettered) {
@@ -197,6 +221,7 @@ impl MetricsView {
             start_times: metrics.start_times.read(),
             oldest_age: None,
             store,
+            spans: spans.unwrap_or_default(),
         }
     }
 }

@@ -321,9 +321,14 @@ impl<H: Handler> Drain<'_, H> {
             for taken in unit.taken.iter_mut().skip(since) {
                 taken.disposition = Some(Disposition::Remove);
             }
+            let mut trace = unit.trace.take();
+            if let Some(trace) = &mut trace {
+                trace.end(session.trace_time(), Outcome::Committed, None, report.fuel);
+            }
             if let Some(taken) = unit.taken.get_mut(index) {
                 taken.disposition = Some(Disposition::Remove);
                 taken.is_done = true;
+                taken.trace = trace;
             }
             return Ok(Settled::Well);
         }
@@ -351,6 +356,7 @@ fn put_in_hand(session: &TaskSession, index: usize) -> Option<(Arc<Delivered>, S
     unit.input = Some(header.id);
     unit.requests = 0;
     unit.seen = Seen::new(!unit.writes.is_empty());
+    unit.trace = session.trace_of(&delivered);
     let savepoint = unit.savepoint();
     Some((delivered, savepoint))
 }
@@ -363,10 +369,13 @@ fn failed_call(
     report: &CallReport,
 ) -> Settled {
     session.keep_failure(report, Some((delivered, savepoint)));
-    let (extra, owner) = {
+    let (extra, owner, mut trace) = {
         let mut unit = session.unit.lock();
-        (unit.roll_back(savepoint), unit.owner)
+        (unit.roll_back(savepoint), unit.owner, unit.trace.take())
     };
+    if let Some(trace) = &mut trace {
+        session.trace_failed(trace, report);
+    }
     for taken in &extra {
         session.shared.in_hand.clear(taken.in_hand);
     }
@@ -382,10 +391,12 @@ fn failed_call(
     }
     session.note_failure(delivered, &report.end);
     let disposition = session.after_failure(std::slice::from_ref(delivered), report);
-    session
-        .unit
-        .lock()
-        .decide(delivered, disposition.into_iter().next().flatten());
+    {
+        let mut unit = session.unit.lock();
+        unit.decide(delivered, disposition.into_iter().next().flatten());
+        // Told with the failure's own commit.
+        unit.keep_trace(delivered, trace);
+    }
     match report.end {
         CallEnd::Stopped { .. } => Settled::Trapped,
         _ => Settled::Failed,

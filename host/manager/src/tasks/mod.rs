@@ -26,6 +26,7 @@ pub mod seen;
 pub mod session;
 pub mod settle;
 pub mod state;
+mod traced;
 pub mod trigger_style;
 
 pub use oncue_core::trigger::TaskId;

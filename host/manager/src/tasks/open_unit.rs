@@ -16,6 +16,7 @@ use oncue_core::unit_of_work::{
 
 use super::Delivered;
 use super::seen::Seen;
+use crate::traces::call::CallTrace;
 
 /// A taken message, and what was decided about it.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct TakenMessage {
     pub is_reply: bool,
     /// Its call ended well: once the unit is durable it counts as committed.
     pub is_done: bool,
+    /// The trace of its call, to be told once the unit is durable.
+    pub trace: Option<Box<CallTrace>>,
 }
 
 impl TakenMessage {
@@ -66,6 +69,8 @@ pub struct OpenUnit {
     pub requests: u32,
     /// What the call has read, for the record of its failure.
     pub seen: Seen,
+    /// The trace of the call, or of the unit in trigger style.
+    pub trace: Option<Box<CallTrace>>,
 }
 
 /// A point to go back to: everything after it can be undone alone.
@@ -92,6 +97,7 @@ impl OpenUnit {
             input: None,
             requests: 0,
             seen: Seen::default(),
+            trace: None,
         }
     }
 
@@ -145,6 +151,7 @@ impl OpenUnit {
             in_hand,
             is_reply: false,
             is_done: false,
+            trace: None,
         });
     }
 
@@ -168,6 +175,15 @@ impl OpenUnit {
             .find(|taken| taken.delivered.message.header.id == id)
         {
             taken.disposition = disposition;
+        }
+    }
+
+    /// Keeps the trace of a message's call until the unit is durable.
+    pub fn keep_trace(&mut self, delivered: &Delivered, trace: Option<Box<CallTrace>>) {
+        let id = delivered.message.header.id;
+        let mut taken = self.taken.iter_mut();
+        if let Some(taken) = taken.find(|taken| taken.delivered.message.header.id == id) {
+            taken.trace = trace;
         }
     }
 

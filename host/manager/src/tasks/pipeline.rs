@@ -28,6 +28,7 @@ use crate::event::Event;
 use crate::main_loop::Pending;
 use crate::metrics::By;
 use crate::shared::Shared;
+use crate::traces::call::CallTrace;
 
 /// Units of one task that may wait for their sync. It must cover what a fast handler does during a
 /// sync; it bounds how much is run again after a refusal, and how many suspects a crash makes.
@@ -49,6 +50,8 @@ struct Submitted {
     /// Those of them that are dead letters, past the hop limit.
     dead: u64,
     bytes: u64,
+    /// The trace of the unit as a whole (trigger style).
+    trace: Option<Box<CallTrace>>,
     /// Kept until it is answered: no unit of the namespace runs alone meanwhile.
     _turn: Option<OwnedRwLockReadGuard<()>>,
 }
@@ -137,6 +140,7 @@ impl TaskSession {
             put,
             dead,
             bytes,
+            trace: done.trace.take(),
             _turn: turn,
         });
     }
@@ -239,7 +243,8 @@ impl TaskSession {
         }
     }
 
-    fn is_durable(&self, submitted: Submitted) {
+    fn is_durable(&self, mut submitted: Submitted) {
+        self.tell_traces(&mut submitted);
         *self.alone.lock() = None;
         let mut released = Vec::new();
         let mut progress = self.progress.lock();
@@ -267,6 +272,15 @@ impl TaskSession {
         drop((progress, limit));
         if !released.is_empty() {
             self.shared.store.release(submitted.owner, &released);
+        }
+    }
+
+    /// Tells of what the unit did, in the traces of its messages.
+    fn tell_traces(&self, submitted: &mut Submitted) {
+        let calls = submitted.taken.iter_mut();
+        let calls = calls.filter_map(|taken| taken.trace.take());
+        for trace in submitted.trace.take().into_iter().chain(calls) {
+            self.tell_trace(*trace);
         }
     }
 

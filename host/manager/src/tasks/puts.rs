@@ -19,6 +19,7 @@ use super::probe::SessionCall;
 use super::session::TaskSession;
 use crate::idempotency::body_digest;
 use crate::shared::QueueCell;
+use crate::traces::Sending;
 
 /// Bytes of puts that one unit may hold, beside its count (`max-puts`): they wait in memory until
 /// the commit.
@@ -90,7 +91,7 @@ impl TaskSession {
                 cell.name, attributes.max_depth
             )));
         }
-        let mut put = self.build_put(&unit, &cell, &attributes, request)?;
+        let (mut put, sending) = self.build_put(&unit, &cell, &attributes, request)?;
         if put.queue == cell.name {
             // The depth above is without what other tasks and this one have under way: the store
             // has the last word. A dead letter past the hop limit is always taken.
@@ -100,18 +101,24 @@ impl TaskSession {
             return Ok(known);
         }
         let id = put.header.id;
+        if let Some(trace) = &mut unit.trace {
+            trace.sent(sending, &put, self.trace_time());
+        }
         unit.put_bytes += size;
         unit.puts.push(put);
         Ok(id)
     }
 
+    /// Builds a put of the unit's, with its place in the trace where that is recorded.
     pub(crate) fn build_put(
         &self,
         unit: &OpenUnit,
         cell: &QueueCell,
         attributes: &QueueAttributes,
-        request: PutRequest,
-    ) -> Result<Put, PortError> {
+        mut request: PutRequest,
+    ) -> Result<(Put, Option<Sending>), PortError> {
+        let trace = unit.trace.as_ref();
+        let sending = trace.and_then(|trace| trace.mark(&mut request.options.properties));
         let putter = format!("process/{}", self.spec.process);
         let now = self.shared.now();
         let id = self.shared.store.next_id();
@@ -125,7 +132,7 @@ impl TaskSession {
             put.key = None;
             put.due = None;
         }
-        Ok(put)
+        Ok((put, sending))
     }
 
     fn hop_limit_record(&self, cell: &QueueCell, header: &Header, now: Timestamp) -> DeadLetter {

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{TaskCost, TaskId, TaskSpec};
+use crate::traces::call::TriggerTrace;
 
 /// Message outcomes kept one by one in a record; later ones are only counted.
 pub const MAX_MESSAGE_OUTCOMES: usize = 32;
@@ -85,6 +86,9 @@ pub struct TaskRecord {
     pub steps: Vec<u8>,
     /// Milliseconds from the event that fired the trigger to the start.
     pub start_latency: u64,
+    /// The trace of its first recorded message: 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// What it cost.
     pub cost: TaskCost,
 }
@@ -182,6 +186,7 @@ impl Progress {
             puts: self.puts.clone(),
             steps: Vec::new(),
             start_latency: 0,
+            trace: None,
             cost: TaskCost::default(),
         }
     }
@@ -215,6 +220,8 @@ pub struct TaskEnd {
     pub progressed: bool,
     /// It looked for messages and was given none, in all its time.
     pub found_none: bool,
+    /// The trigger in the trace of its first recorded message.
+    pub trigger: Option<TriggerTrace>,
 }
 
 impl TaskEnd {
@@ -242,6 +249,7 @@ impl TaskEnd {
             record,
             progressed: progress.moved_on,
             found_none,
+            trigger: None,
         }
     }
 }

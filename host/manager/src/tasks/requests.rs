@@ -20,6 +20,7 @@ use super::puts::takes;
 use super::session::TaskSession;
 use crate::event::Event;
 use crate::shared::QueueCell;
+use crate::traces::Sending;
 
 /// How long a request's key is remembered: far beyond any retry of its input, in milliseconds (7
 /// days).
@@ -83,7 +84,8 @@ impl TaskSession {
             ))
         })?;
         let asked = request.options.correlation_id.clone();
-        let put = self.build_request(&cell, request)?;
+        let (put, sending) = self.build_request(&cell, request)?;
+        let told = sending.map(|sending| self.asking(sending, &put));
         let unit = Unit {
             puts: vec![put],
             ..Unit::default()
@@ -105,6 +107,7 @@ impl TaskSession {
             .first()
             .map(|answer| answer.id)
             .ok_or(PortError::Stopping)?;
+        self.tell_request(told, id);
         let asked = asked.unwrap_or_else(|| id.to_string());
         // A request that was made before may have its answer already.
         if let Some(found) = self.take_reply(&reply_cell, &cell.name, &asked)? {
@@ -134,13 +137,17 @@ impl TaskSession {
 
     /// The put of a request: under the key of the message in hand and the call's ordinal, outside
     /// the unit.
-    fn build_request(&self, cell: &QueueCell, mut request: PutRequest) -> Result<Put, PortError> {
+    fn build_request(
+        &self,
+        cell: &QueueCell,
+        mut request: PutRequest,
+    ) -> Result<(Put, Option<Sending>), PortError> {
         let attributes = cell.attributes.load_full();
         takes(cell, &attributes, request.body.len() as u64)?;
         request.options.reply_to = Some(QueueName::replies());
         request.options.idempotency_key = None;
         let mut unit = self.unit.lock();
-        let mut put = self.build_put(&unit, cell, &attributes, request)?;
+        let (mut put, sending) = self.build_put(&unit, cell, &attributes, request)?;
         let key = match unit.input {
             Some(input) => {
                 unit.requests += 1;
@@ -158,7 +165,7 @@ impl TaskSession {
         });
         // Past the hop limit it is a dead letter, for which there is always room.
         put.max_depth = (put.queue == cell.name).then_some(attributes.max_depth);
-        Ok(put)
+        Ok((put, sending))
     }
 
     fn take_reply(

@@ -26,6 +26,7 @@ use super::record::{Progress, TaskEnd};
 use super::{Delivered, Refusal, TaskCost, TaskSpec};
 use crate::event::Event;
 use crate::shared::{Moment, Phase, QueueCell, Shared};
+use crate::traces::call::TriggerTrace;
 
 /// Messages of one browse page for a guest.
 pub const MAX_BROWSE: u32 = 100;
@@ -49,6 +50,10 @@ pub struct TaskSession {
     /// When the change came that triggered, by [`Metrics::micros`](crate::metrics::Metrics); 0 once
     /// the guest was entered, or for none.
     event_micros: AtomicU64,
+    /// The same, kept for its trace.
+    pub(crate) event_began: AtomicU64,
+    /// The trigger in the trace of the task's first recorded message.
+    pub(crate) traced: Mutex<Option<TriggerTrace>>,
     /// Set by the manager: end at the next unit boundary.
     boundary_stop: AtomicBool,
     boundary: Notify,
@@ -99,6 +104,8 @@ impl TaskSession {
             cell,
             started,
             event_micros: AtomicU64::new(0),
+            event_began: AtomicU64::new(0),
+            traced: Mutex::new(None),
             boundary_stop: AtomicBool::new(false),
             boundary: Notify::new(),
             first_answered: AtomicBool::new(false),
@@ -122,6 +129,7 @@ impl TaskSession {
     /// The change that triggered came then.
     pub(crate) fn begun_by(&self, event: Moment) {
         self.event_micros.store(event.micros, Ordering::Relaxed);
+        self.event_began.store(event.micros, Ordering::Relaxed);
     }
 
     /// The guest is about to be entered: its instance is made, its handler not yet called.
@@ -326,6 +334,10 @@ impl TaskSession {
             .mark(&cell.name, delivered.message.header.id);
         unit.got(Arc::clone(&delivered), slot);
         if self.spec.component.style.works_the_queue() {
+            match &mut unit.trace {
+                Some(trace) => trace.also(&delivered.message.header),
+                None => unit.trace = self.trace_of(&delivered),
+            }
             unit.input = Some(delivered.message.header.id);
             unit.requests = 0;
         }
@@ -456,7 +468,8 @@ impl TaskSession {
             .collect();
         let progress = std::mem::take(&mut *self.progress.lock());
         let (now, tried) = (self.shared.now(), self.tried.load(Ordering::Relaxed));
-        let end = TaskEnd::new(&self.spec, self.started, now, progress, tried, cost);
+        let mut end = TaskEnd::new(&self.spec, self.started, now, progress, tried, cost);
+        end.trigger = self.traced.lock().take();
         self.shared.inbox.push(Event::TaskEnded(Box::new(end)));
     }
 

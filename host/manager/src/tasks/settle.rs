@@ -15,6 +15,7 @@ use tokio::sync::OwnedRwLockReadGuard;
 
 use super::session::TaskSession;
 use super::{CallReport, Delivered};
+use crate::traces::call::CallTrace;
 
 /// State conflicts in a row after which a unit runs alone in its namespace.
 const CONFLICTS_BEFORE_ALONE: u32 = 3;
@@ -125,6 +126,13 @@ impl TaskSession {
             .collect()
     }
 
+    /// The end of a call that failed, in its trace.
+    pub(crate) fn trace_failed(&self, trace: &mut CallTrace, report: &CallReport) {
+        let outcome = self.outcome(&report.end);
+        let why = detail(&report.end);
+        trace.end(self.trace_time(), outcome, Some(why), report.fuel);
+    }
+
     /// Counts a call of the handler, for monitoring.
     pub(crate) fn called(&self, report: &CallReport, time: Duration) {
         let outcome = self.outcome(&report.end);
@@ -154,6 +162,9 @@ impl TaskSession {
         self.keep_failure(report, None);
         let taken: Vec<Arc<Delivered>> = {
             let mut unit = self.unit.lock();
+            if let Some(trace) = &mut unit.trace {
+                self.trace_failed(trace, report);
+            }
             unit.puts.clear();
             unit.put_bytes = 0;
             unit.writes.clear();
@@ -177,6 +188,11 @@ impl TaskSession {
             self.progress
                 .lock()
                 .fail(None, outcome, detail, backtrace(&report.end));
+            // Nothing is left to become durable.
+            let trace = self.unit.lock().trace.take();
+            if let Some(trace) = trace {
+                self.tell_trace(*trace);
+            }
             self.release_all();
             return;
         }

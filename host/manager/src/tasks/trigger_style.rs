@@ -27,7 +27,13 @@ impl TaskSession {
 
     /// Commits what is open, with all that is still undecided.
     async fn commit_rest(&self) -> Result<(), PortError> {
-        self.unit.lock().settle_rest(&Disposition::Remove);
+        {
+            let mut unit = self.unit.lock();
+            unit.settle_rest(&Disposition::Remove);
+            if let Some(trace) = &mut unit.trace {
+                trace.end(self.trace_time(), Outcome::Committed, None, 0);
+            }
+        }
         match self.commit_unit().await {
             Ok(()) => {
                 self.cell.conflicts.store(0, Ordering::Relaxed);

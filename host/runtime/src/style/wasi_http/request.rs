@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Request};
 use hyper::body::{Body, Frame, SizeHint};
 use oncue_core::escape::{encode, encode_name};
 use oncue_core::message::Message;
+use oncue_core::trace;
 use oncue_manager::tasks::{Delivered, TaskSession};
 use parking_lot::Mutex;
 use wasmtime_wasi_http::Error;
@@ -104,6 +105,11 @@ fn headers(delivered: &Delivered) -> HeaderMap {
         }
     }
     for (name, value) in &header.properties {
+        let known = [trace::PARENT, trace::STATE].into_iter();
+        if let Some(known) = known.into_iter().find(|known| known == name) {
+            // Where a program that traces looks for it.
+            add(named(known), value);
+        }
         let name = format!("{PROPERTY_PREFIX}{}", encode_name(name));
         if let Ok(name) = HeaderName::try_from(name) {
             add(name, value);
