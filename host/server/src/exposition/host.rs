@@ -51,7 +51,15 @@ impl HostPage {
         page.gauge("oncue_paused", help, u64::from(status.paused))?;
         let plugins = &self.view.state.plugins;
         let states = PLUGIN_STATES.map(|state| (state, plugins.get(state).copied().unwrap_or(0)));
-        page.gauges("oncue_plugins", "Plugins, by state", "state", states)
+        page.gauges("oncue_plugins", "Plugins, by state", "state", states)?;
+        let spans = &self.view.spans;
+        let spans = [
+            ("exported", spans.exported),
+            ("lost", spans.lost),
+            ("full", spans.full),
+        ];
+        let help = "Spans of traces, by what became of them";
+        page.counters("oncue_spans", help, "result", spans)
     }
 
     fn queues(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -64,6 +64,50 @@ fn value(page: &BTreeMap<String, Parsed>, family: &str, series: &str) -> f64 {
     *found.unwrap_or_else(|| panic!("no {series} in {:?}", family.samples))
 }
 
+/// Files that others load, which name metrics.
+const FILES: [(&str, &str); 3] = [
+    (
+        "grafana-dashboard.json",
+        include_str!("../../../packaging/observability/grafana-dashboard.json"),
+    ),
+    (
+        "prometheus-alerts.yml",
+        include_str!("../../../packaging/observability/prometheus-alerts.yml"),
+    ),
+    (
+        "prometheus-alerts-test.yml",
+        include_str!("../../../packaging/observability/prometheus-alerts-test.yml"),
+    ),
+];
+
+#[tokio::test]
+async fn the_dashboard_and_the_alerts_name_metrics_that_are_there() {
+    let (app, _manager) = app(ServerOptions::default());
+    let page = scrape(&app, "/metrics", Format::Prometheus).await;
+    let families = parse(Format::Prometheus, &page);
+    let mut known = BTreeSet::new();
+    for (name, family) in &families {
+        if family.kind == "histogram" {
+            known.extend(["bucket", "sum", "count"].map(|part| format!("{name}_{part}")));
+        } else {
+            known.insert(name.clone());
+        }
+    }
+    for (file, text) in FILES {
+        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let words = text.split(|character| !is_part(character));
+        let named: BTreeSet<&str> = words
+            .filter(|word| word.starts_with("oncue_") || word.starts_with("process_"))
+            .collect();
+        assert!(named.len() >= 3, "{file}: {named:?}");
+        let unknown: Vec<_> = named
+            .iter()
+            .filter(|name| !known.contains(**name))
+            .collect();
+        assert!(unknown.is_empty(), "{file} names {unknown:?}");
+    }
+}
+
 fn names(page: &str, format: Format) -> BTreeSet<String> {
     parse(format, page).into_keys().collect()
 }

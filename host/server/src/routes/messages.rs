@@ -70,6 +70,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         ("oncue-delay" = Option<String>, Header,
             description = "How long it waits before it may be taken: a time such as `5s`"),
         ("idempotency-key" = Option<String>, Header, description = "Makes a repeat harmless"),
+        ("traceparent" = Option<String>, Header,
+            description = "The W3C trace context that the message belongs to; one that cannot be \
+                           understood is ignored"),
+        ("tracestate" = Option<String>, Header, description = "Goes with traceparent"),
         ("oncue-property-NAME" = Option<String>, Header,
             description = "A property; any NAME, as often as you like")
     ),

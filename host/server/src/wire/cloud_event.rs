@@ -5,6 +5,7 @@
 //! | `data` | the body |
 //! | `datacontenttype` | the content type |
 //! | every other attribute and extension `NAME` | the property `ce-NAME` |
+//! | `traceparent`, `tracestate` | the message's trace context too, unless the request has one |
 //! | `source` and `id` | the idempotency key `SOURCE ID`, unless the request has one of its own |
 //!
 //! An answer writes the properties of such a message as `ce-NAME` headers again, so that it is an
@@ -15,6 +16,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use oncue_core::definition::Fault;
+use oncue_core::trace;
 use oncue_manager::put::MAX_TEXT;
 use oncue_manager::tasks::port::PutOptions;
 use serde_json::{Map, Value};
@@ -103,6 +105,8 @@ fn add_attributes(
         }
         options.idempotency_key = Some(key);
     }
+    let mut properties = options.properties.iter();
+    let has_context = properties.any(|(name, _)| name == trace::PARENT);
     for (name, value) in attributes {
         if name.is_empty()
             || !name
@@ -111,6 +115,11 @@ fn add_attributes(
         {
             let message = "is not an attribute's name; use a-z and 0-9".to_owned();
             faults.add(&format!("{prefix}{}", name.escape_debug()), message);
+        }
+        // The distributed-tracing extension; the request's own context is nearer.
+        let is_trace = name == trace::PARENT || name == trace::STATE;
+        if is_trace && !has_context {
+            options.properties.push((name.clone(), value.clone()));
         }
         options
             .properties
@@ -292,6 +301,7 @@ mod tests {
             "ce-type",
             "ce-subject",
             "ce-n",
+            "traceparent",
             "ce-traceparent",
         ];
         assert_eq!(names, wanted);

@@ -8,6 +8,7 @@ use oncue_core::names::QueueName;
 use oncue_core::outcome::Outcome;
 use oncue_core::quantity::format_millis;
 use oncue_core::time::Timestamp;
+use oncue_core::trace;
 use oncue_core::unit_of_work::{LeaseToken, Wait};
 use oncue_manager::handle::MessageState;
 use serde::Serialize;
@@ -366,6 +367,8 @@ fn add_properties(map: &mut HeaderMap, header: &Header) {
     for (name, value) in &header.properties {
         let attribute = name.strip_prefix(header::EVENT_PREFIX).filter(|_| is_event);
         let name = match attribute {
+            // As it came, and as every program that traces reads it.
+            None if name == trace::PARENT || name == trace::STATE => name.clone(),
             Some(attribute) => format!("{}{}", header::EVENT_PREFIX, text::encode_name(attribute)),
             None => format!("{}{}", header::PROPERTY_PREFIX, text::encode_name(name)),
         };

@@ -10,6 +10,7 @@ use oncue_core::definition::{Fault, Raw, nearest};
 use oncue_core::message::MAX_PRIORITY;
 use oncue_core::names::QueueName;
 use oncue_core::time::Millis;
+use oncue_core::trace;
 use oncue_manager::tasks::port::PutOptions;
 
 use super::fields::{Faults, integer, join, millis, millis_or_never, shown, text};
@@ -110,6 +111,13 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> Result<PutOptions, Vec<Fault>
                 let value = faults.keep(name, decode(value.as_bytes()));
                 options.properties.extend(property.clone().zip(value));
             }
+            continue;
+        }
+        if name == trace::PARENT || name == trace::STATE {
+            // Only carried: the manager drops what it cannot understand.
+            let texts: Vec<&str> = values.iter().filter_map(|it| it.to_str().ok()).collect();
+            let given = (name.to_owned(), texts.join(","));
+            options.properties.push(given);
             continue;
         }
         let Some(field) = field_of(name, &mut faults) else {
@@ -251,6 +259,23 @@ mod tests {
         for (text, wanted) in texts.iter().zip(wanted) {
             assert!(text.starts_with(wanted), "{text}, wanted {wanted}");
         }
+    }
+
+    #[test]
+    fn a_trace_context_is_a_property() {
+        let options = from_headers(&headers(&[
+            ("traceparent", "00-x"),
+            ("tracestate", "a=1"),
+            ("tracestate", "b=2"),
+        ]))
+        .expect("no faults");
+        let mut properties = options.properties;
+        properties.sort();
+        let wanted = [("traceparent", "00-x"), ("tracestate", "a=1,b=2")];
+        assert_eq!(
+            properties,
+            wanted.map(|(n, v)| (n.to_owned(), v.to_owned()))
+        );
     }
 
     #[test]

@@ -374,6 +374,9 @@ pub(crate) struct TaskSchema {
     steps: Vec<u8>,
     /// Milliseconds from the event that fired the trigger to the start.
     start_latency: u64,
+    /// The trace of its first recorded message; absent when it is in none.
+    #[schema(required = false)]
+    trace: Option<String>,
     /// What it cost.
     cost: TaskCostSchema,
 }
