@@ -25,6 +25,7 @@ mod restart;
 mod samples;
 mod sandbox;
 mod shutdown;
+mod traces;
 mod wait;
 mod web;
 mod work;

@@ -67,6 +67,12 @@ pub(crate) struct ServeArgs {
     /// Open a damaged store, dropping what is damaged
     #[arg(long)]
     accept_loss: bool,
+    /// Where traces are sent: http://HOST:PORT of a collector of OTLP [default: off]
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
+    /// Which part of traces that begin here is recorded, 0 to 1 [default: 1]
+    #[arg(long, value_name = "SHARE")]
+    otlp_ratio: Option<String>,
     /// What is logged: a level, or TARGET=LEVEL between commas [default: info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
@@ -96,6 +102,8 @@ impl ServeArgs {
             ("body-limit", self.body_limit.clone()),
             ("volatile", on(self.volatile)),
             ("accept-loss", on(self.accept_loss)),
+            ("otlp-endpoint", self.otlp_endpoint.clone()),
+            ("otlp-ratio", self.otlp_ratio.clone()),
             ("log", self.log.clone()),
             ("log-format", self.log_format.clone()),
         ];

@@ -387,7 +387,7 @@ mod tests {
         let config = Config::resolve(Vec::new(), |_| None, None).expect("defaults");
         for resolved in config.all() {
             match resolved.setting.kind {
-                Kind::Text | Kind::Address | Kind::Word(_) => {
+                Kind::Text | Kind::Address | Kind::Word(_) | Kind::Share => {
                     config.text(resolved.setting.name);
                 }
                 Kind::Size | Kind::SizeOrAuto | Kind::Millis => {

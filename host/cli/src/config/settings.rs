@@ -20,6 +20,8 @@ pub(crate) enum Kind {
     Size,
     /// A time such as `30s`.
     Millis,
+    /// A number from 0 to 1.
+    Share,
     /// `true` or `false`.
     Switch,
 }
@@ -161,6 +163,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "Open a damaged store, dropping what is damaged.",
     ),
     setting(
+        "otlp-endpoint",
+        "off",
+        Kind::Text,
+        "Where traces are sent: http://HOST:PORT of a collector, or off.",
+    ),
+    setting(
+        "otlp-ratio",
+        "1",
+        Kind::Share,
+        "Which part of traces that begin here is recorded.",
+    ),
+    setting(
         "log",
         "info",
         Kind::Text,
@@ -209,6 +223,10 @@ pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
         Kind::Millis => match parse_millis(text) {
             Ok(millis) => Ok(Value::Number(Some(millis))),
             Err(error) => Err(format!("it {}", error.fact())),
+        },
+        Kind::Share => match text.parse::<f64>() {
+            Ok(share) if (0.0..=1.0).contains(&share) => Ok(Value::Text(text.to_owned())),
+            _ => Err("use a number from 0 to 1".to_owned()),
         },
         Kind::Switch => match text {
             "true" | "1" => Ok(Value::Switch(true)),

@@ -84,7 +84,7 @@ pub(crate) fn run(globals: &Globals, args: &DevArgs) -> Result<(), Failure> {
         Signals::catch().context("catch signals")?
     };
     let home = Home::make(&config)?;
-    let host = serve::start_host(&config, &home)?;
+    let host = serve::start_host(&config, &home, None)?;
     let screen = Screen::standard(globals.format, globals.quiet);
     let (events, inbox) = mpsc::channel(WAITING_EVENTS);
     let desk = Desk {

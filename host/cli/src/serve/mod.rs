@@ -7,6 +7,7 @@
 
 pub(crate) mod log;
 mod machine;
+mod otlp;
 pub(crate) mod signals;
 
 use std::fs;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use oncue_core::admission::{Demand, Resources};
 use oncue_core::code::Code;
+use oncue_manager::traces::TraceConfig;
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::plugin::{
     Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig,
@@ -34,6 +36,7 @@ use crate::args::Globals;
 use crate::args::serve::ServeArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use otlp::Otlp;
 use signals::Signals;
 
 /// How many seconds of all cores' work may be promised to tasks at a time.
@@ -67,8 +70,17 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
     };
     // Not from within the runtime: opening a host waits for the disk.
     let home = Home::make(&config)?;
-    let host = start_host(&config, &home)?;
-    let done = runtime.block_on(serve(&config, &home, host, listener, signals));
+    let otlp = Otlp::make(&config)?;
+    let host = start_host(&config, &home, otlp.as_ref().map(Otlp::config))?;
+    let done = runtime.block_on(async {
+        let sending = otlp.map(Otlp::start);
+        let done = serve(&config, &home, host, listener, signals).await;
+        // What tasks did until their end is sent, too. After an end at once nobody waits.
+        if let (Some(sending), Ok(())) = (sending, &done) {
+            sending.finish().await;
+        }
+        done
+    });
     // After an end at once, threads may still wait for a disk; the process does not wait for them.
     runtime.shutdown_background();
     done
@@ -211,7 +223,11 @@ impl Host {
 ///
 /// # Errors
 /// What cannot be opened.
-pub(crate) fn start_host(config: &Config, home: &Home) -> Result<Host, Failure> {
+pub(crate) fn start_host(
+    config: &Config,
+    home: &Home,
+    traces: Option<TraceConfig>,
+) -> Result<Host, Failure> {
     let store = open_store(config, home)?;
     let sandbox = make_sandbox(config)?;
     let capacity = capacity(config, home, &sandbox);
@@ -234,6 +250,7 @@ pub(crate) fn start_host(config: &Config, home: &Home) -> Result<Host, Failure> 
         capacity,
         in_hand: (!is_volatile).then(|| home.data.join("in-hand")),
         headroom: Some(Box::new(machine::headroom())),
+        traces,
         ..ManagerConfig::default()
     };
     let mut manager = QueueManager::start(
