@@ -20,6 +20,7 @@ pub mod process_table;
 pub mod quantity;
 pub mod queue;
 pub mod queue_table;
+pub mod quick_hash;
 pub mod time;
 pub mod trace;
 pub mod trigger;

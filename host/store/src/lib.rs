@@ -184,8 +184,9 @@ pub trait Store: Send + Sync + 'static {
 
 /// Who is told how queues changed.
 pub trait ChangeSink: Send + Sync + 'static {
-    /// `queue`'s counts changed by `delta`. Called with the store's lock held: must be quick and
-    /// must not call the store.
+    /// `queue`'s counts changed by `delta`. May be called with the store's lock held: must be quick
+    /// and must not call the store. Of changes at the same time the later may be told first:
+    /// differences commute.
     fn changed(&self, queue: &QueueName, delta: &Counts);
 
     /// The store can no longer write (`Some(why)`), or can again (`None`).

@@ -7,6 +7,7 @@
 //! More than one sink may be attached, and a restart can be played: managers are tested with it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
@@ -14,7 +15,7 @@ use oncue_core::names::QueueName;
 use oncue_core::queue::model::{self, Model, Over, Refused, Selection, State, Want};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     Browse, Browsed, ChangeSink, Commit, CommitError, Due, DueWhat, KnownKey, MessageState, Page,
@@ -28,25 +29,15 @@ pub const MEMORY_STORE_MAX_BYTES: u64 = 256 * 1024 * 1024;
 pub struct MemoryStore {
     recovered: Recovered,
     max_bytes: u64,
+    /// The sequence of the next id. Beside the lock, because every put asks for one first.
+    next: AtomicU64,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     model: Model,
-    sinks: Vec<Arc<dyn ChangeSink>>,
+    sinks: Arc<Vec<Arc<dyn ChangeSink>>>,
     closed: bool,
-}
-
-impl Inner {
-    fn run<T>(&mut self, call: impl FnOnce(&mut Model) -> T) -> T {
-        let answer = call(&mut self.model);
-        for (queue, change) in self.model.drain_changes() {
-            for sink in &self.sinks {
-                sink.changed(&queue, &change);
-            }
-        }
-        answer
-    }
 }
 
 impl MemoryStore {
@@ -54,14 +45,11 @@ impl MemoryStore {
     /// together longer than `max_bytes` are answered [`CommitError::Full`].
     #[must_use]
     pub fn new(origin: u32, max_bytes: u64) -> Self {
-        Self::over(
-            Model::new(origin, max_bytes),
-            Recovered {
-                origin,
-                ..Recovered::default()
-            },
-            max_bytes,
-        )
+        let recovered = Recovered {
+            origin,
+            ..Recovered::default()
+        };
+        Self::over(Model::new(origin, max_bytes), recovered, max_bytes, 1)
     }
 
     /// Plays the end of a host and a new start: moves everything into a new store, as a durable
@@ -84,26 +72,46 @@ impl MemoryStore {
             counts: model.queues().filter_map(counts).collect(),
             unclean,
         };
-        Self::over(model, recovered, self.max_bytes)
+        let next = self.next.load(Ordering::SeqCst);
+        Self::over(model, recovered, self.max_bytes, next)
     }
 
-    fn over(model: Model, recovered: Recovered, max_bytes: u64) -> Self {
+    fn over(model: Model, recovered: Recovered, max_bytes: u64, next: u64) -> Self {
         let inner = Inner {
             model,
-            sinks: Vec::new(),
+            sinks: Arc::default(),
             closed: false,
         };
         Self {
             recovered,
             max_bytes,
+            next: AtomicU64::new(next),
             inner: Mutex::new(inner),
         }
     }
 
-    /// Runs one call against the model and tells the sinks what it changed, before the lock is
-    /// given up.
+    /// Runs one call against the model and tells the sinks what it changed.
     fn run<T>(&self, call: impl FnOnce(&mut Model) -> T) -> T {
-        self.inner.lock().run(call)
+        self.run_locked(self.inner.lock(), call)
+    }
+
+    /// The same with the lock in hand. It is given up first: whom a sink wakes comes for it at
+    /// once, and differences may be told in any order.
+    fn run_locked<T>(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        call: impl FnOnce(&mut Model) -> T,
+    ) -> T {
+        let answer = call(&mut inner.model);
+        let changes = inner.model.drain_changes();
+        let sinks = Arc::clone(&inner.sinks);
+        drop(inner);
+        for (queue, change) in &changes {
+            for sink in sinks.iter() {
+                sink.changed(queue, change);
+            }
+        }
+        answer
     }
 
     /// Runs one call that changes nothing.
@@ -114,7 +122,7 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn attach(&self, sink: Arc<dyn ChangeSink>) {
-        self.inner.lock().sinks.push(sink);
+        Arc::make_mut(&mut self.inner.lock().sinks).push(sink);
     }
 
     fn recovered(&self) -> Recovered {
@@ -122,7 +130,10 @@ impl Store for MemoryStore {
     }
 
     fn next_id(&self) -> MessageId {
-        self.inner.lock().model.next_id()
+        MessageId {
+            origin: self.recovered.origin,
+            sequence: Sequence(self.next.fetch_add(1, Ordering::Relaxed)),
+        }
     }
 
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
@@ -153,15 +164,12 @@ impl Store for MemoryStore {
     }
 
     fn commit(&self, unit: Unit) -> Commit {
-        let mut inner = self.inner.lock();
+        let inner = self.inner.lock();
         if inner.closed {
             return Commit::refused(&unit, CommitError::Stopped("it was closed".to_owned()));
         }
-        Commit::done(
-            inner
-                .run(|model| model.commit(unit))
-                .map_err(CommitError::from),
-        )
+        let done = self.run_locked(inner, |model| model.commit(unit));
+        Commit::done(done.map_err(CommitError::from))
     }
 
     fn claim_due(
@@ -297,7 +305,7 @@ impl Store for MemoryStore {
     fn close(&self) {
         let mut inner = self.inner.lock();
         if !std::mem::replace(&mut inner.closed, true) {
-            for sink in &inner.sinks {
+            for sink in inner.sinks.iter() {
                 sink.stopped(Some(StopReason::Closed));
             }
         }

@@ -100,8 +100,8 @@ pub struct Model {
     tasks: BTreeMap<u64, Bytes>,
     task_bytes: u64,
     suspects_in_hand: usize,
-    /// Queues whose counts may differ from what was told.
-    touched: BTreeSet<QueueName>,
+    /// Queues whose counts may differ from what was told: those that say so themselves.
+    touched: Vec<QueueName>,
 }
 
 /// Which messages a take wants.
@@ -188,7 +188,7 @@ impl Model {
             tasks: BTreeMap::new(),
             task_bytes: 0,
             suspects_in_hand: 0,
-            touched: BTreeSet::new(),
+            touched: Vec::new(),
         }
     }
 
@@ -234,7 +234,7 @@ impl Model {
     /// Gives one message back as it was. Does nothing unless `owner` holds it.
     pub fn release(&mut self, owner: OwnerId, queue: &QueueName, sequence: Sequence) {
         if self.holds(owner, queue, sequence) {
-            self.alter(queue, sequence, |entry| entry.holder = None);
+            self.hold(queue, sequence, None);
         }
     }
 
@@ -376,10 +376,11 @@ impl Model {
 
     /// How the counts of each queue differ from what was last told. Never a zero.
     pub fn drain_changes(&mut self) -> Vec<(QueueName, Counts)> {
-        let mut changes = Vec::new();
-        for queue in std::mem::take(&mut self.touched) {
+        let mut changes = Vec::with_capacity(self.touched.len());
+        for queue in self.touched.drain(..) {
             // A queue is deleted only when nothing is in it, so its last change was told before.
             if let Some(contents) = self.queues.get_mut(&queue) {
+                contents.is_touched = false;
                 let change = contents.untold();
                 if !change.is_zero() {
                     changes.push((queue, change));
@@ -401,7 +402,7 @@ impl Model {
                 .collect();
             for (sequence, is_persistent) in all {
                 if is_persistent {
-                    self.alter(&queue, sequence, |entry| entry.holder = None);
+                    self.hold(&queue, sequence, None);
                 } else {
                     self.lift(&queue, sequence);
                 }
@@ -432,8 +433,8 @@ impl Model {
     }
 
     fn hand_out(&mut self, queue: &QueueName, sequence: Sequence, owner: OwnerId) -> Message {
-        self.alter(queue, sequence, |entry| entry.holder = Some(owner));
-        self.contents(queue).entry(sequence).message.clone()
+        let contents = self.hold(queue, sequence, Some(owner));
+        contents.entry(sequence).message.clone()
     }
 
     fn contents(&mut self, queue: &QueueName) -> &mut Contents {
@@ -442,17 +443,30 @@ impl Model {
             .expect("callers have looked the queue up")
     }
 
-    /// Changes where a message stands, and everything that follows from it.
-    fn alter(&mut self, queue: &QueueName, sequence: Sequence, change: impl FnOnce(&mut Entry)) {
-        let mut entry = self.lift(queue, sequence);
-        change(&mut entry);
-        self.set_down(queue, entry);
+    /// Changes who has a message in hand, and everything that follows from it.
+    fn hold(
+        &mut self,
+        queue: &QueueName,
+        sequence: Sequence,
+        holder: Option<OwnerId>,
+    ) -> &Contents {
+        let (before, after) = self.touch(queue).hold(sequence, holder);
+        if before.due != after.due {
+            if let Some(time) = before.due {
+                self.due.remove(&(time, sequence));
+            }
+            if let Some(time) = after.due {
+                self.due.insert((time, sequence), queue.clone());
+            }
+        }
+        self.suspects_in_hand += usize::from(after.is_suspect_in_hand);
+        self.suspects_in_hand -= usize::from(before.is_suspect_in_hand);
+        self.contents(queue)
     }
 
     /// Takes a message out of its queue and of every index.
-    fn lift(&mut self, queue: &QueueName, sequence: Sequence) -> Entry {
-        self.touch(queue);
-        let entry = self.contents(queue).remove(sequence);
+    fn lift(&mut self, queue: &QueueName, sequence: Sequence) -> Box<Entry> {
+        let entry = self.touch(queue).remove(sequence);
         if let Some(time) = entry.due() {
             self.due.remove(&(time, sequence));
         }
@@ -470,8 +484,7 @@ impl Model {
     }
 
     /// Puts a message into a queue and into every index.
-    fn set_down(&mut self, queue: &QueueName, entry: Entry) {
-        self.touch(queue);
+    fn set_down(&mut self, queue: &QueueName, entry: Box<Entry>) {
         let sequence = entry.sequence();
         if let Some(time) = entry.due() {
             self.due.insert((time, sequence), queue.clone());
@@ -481,12 +494,18 @@ impl Model {
         }
         self.bytes += entry.message.body.len();
         self.suspects_in_hand += usize::from(entry.is_suspect_in_hand());
-        self.contents(queue).insert(entry);
+        self.touch(queue).insert(entry);
     }
 
-    fn touch(&mut self, queue: &QueueName) {
-        if !self.touched.contains(queue) {
-            self.touched.insert(queue.clone());
+    /// A queue whose counts are about to change.
+    fn touch(&mut self, queue: &QueueName) -> &mut Contents {
+        let contents = self
+            .queues
+            .get_mut(queue)
+            .expect("callers have looked the queue up");
+        if !std::mem::replace(&mut contents.is_touched, true) {
+            self.touched.push(queue.clone());
         }
+        contents
     }
 }

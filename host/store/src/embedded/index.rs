@@ -21,12 +21,12 @@ use super::codec::{Address, Home, IndexRow};
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing, own_counts};
 use super::group::Group;
-use super::hash::{QuickMap, QuickSet};
 use super::layout::{self, Key, QueueNo, Space};
 use super::recent::Recent;
 use super::warm::Warm;
 use super::window::Window;
 use crate::{ChangeSink, KnownKey, StoreError};
+use oncue_core::quick_hash::{QuickMap, QuickSet};
 
 /// Rows in memory in all windows of lanes together, about; each takes some 150 bytes.
 const LOADED_ROWS_MAX: usize = 512 * 1024;

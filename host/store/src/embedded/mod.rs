@@ -35,7 +35,6 @@ mod forget;
 mod group;
 mod group_plan;
 mod guard;
-mod hash;
 mod index;
 mod journal;
 mod layout;

@@ -22,12 +22,12 @@ use super::codec::{Address, DedupRow, Home, IndexRow, Row, RowKey, encode, seal}
 use super::engine::Engine;
 use super::facts::{Facts, Held, Standing};
 use super::group_plan::GroupWork;
-use super::hash::{QuickMap, QuickSet};
 use super::index::Index;
 use super::layout::{self, Key, QueueNo, Space};
 use super::message_plan::parts_of;
 use super::warm::{Warm, WarmMessage};
 use crate::{CommitError, StoreError};
+use oncue_core::quick_hash::{QuickMap, QuickSet};
 
 /// A row to come. Those that windows mirror stay values until they are written.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use oncue_core::message::Header;
 
 use super::codec::Row;
-use super::hash::QuickMap;
+use oncue_core::quick_hash::QuickMap;
 
 /// Bytes of rows and headers kept, about.
 const WARM_BYTES_MAX: u64 = 32 * 1024 * 1024;

@@ -8,6 +8,7 @@ use super::order::{Key, Order, key, merged, of_priority, priority};
 use super::{KnownKey, Selection, State, Want};
 use crate::message::{MAX_PRIORITY, Message, MessageId, Sequence};
 use crate::queue::Counts;
+use crate::quick_hash::QuickMap;
 use crate::time::Timestamp;
 use crate::unit_of_work::{LeaseToken, OwnerId, Wait};
 
@@ -86,13 +87,12 @@ impl Entry {
         }
     }
 
-    /// What it adds to its queue's counts in that state.
-    fn counts(&self, state: State) -> Counts {
-        let bytes = i64::try_from(self.message.body.len()).expect("a body fits into memory");
-        let mut counts = Counts {
-            bytes,
-            ..Counts::default()
-        };
+    fn bytes(&self) -> i64 {
+        i64::try_from(self.message.body.len()).expect("a body fits into memory")
+    }
+
+    /// Adds it to counts in that state, without its bytes; with -1 takes it from them.
+    fn count(&self, counts: &mut Counts, state: State, sign: i64) {
         let field = match state {
             State::Ready => &mut counts.ready[priority(self.key())],
             State::InUnit => &mut counts.in_unit,
@@ -103,7 +103,7 @@ impl Entry {
             State::GroupHeld => &mut counts.group_held,
             State::Parked => &mut counts.parked,
         };
-        *field = 1;
+        *field += sign;
         let open = matches!(
             self.home,
             Home::Leased {
@@ -111,9 +111,25 @@ impl Entry {
                 ..
             }
         );
-        counts.leased_open = i64::from(open && self.holder.is_none());
-        counts
+        if open && self.holder.is_none() {
+            counts.leased_open += sign;
+        }
     }
+
+    /// What a change of who has it in hand may alter beside its queue's own indexes.
+    pub(super) fn outside(&self) -> Outside {
+        Outside {
+            due: self.due(),
+            is_suspect_in_hand: self.is_suspect_in_hand(),
+        }
+    }
+}
+
+/// What the model knows of a message beside its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outside {
+    pub(super) due: Option<Timestamp>,
+    pub(super) is_suspect_in_hand: bool,
 }
 
 /// A remembered idempotency key.
@@ -126,7 +142,8 @@ pub(super) struct Remembered {
 /// A queue.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    entries: HashMap<Sequence, Entry>,
+    /// In boxes of their own: a map of a million that grows moves no messages.
+    entries: QuickMap<Sequence, Box<Entry>>,
     /// Everything, for browsing.
     pub(super) everything: BTreeSet<Key>,
     /// What anyone may take: free messages of no group, and the first of each free group.
@@ -134,13 +151,15 @@ pub(super) struct Contents {
     /// The same, by correlation id.
     correlated: HashMap<String, Order>,
     /// What one owner may take besides: the next of the groups in its hand.
-    own: HashMap<OwnerId, BTreeSet<Key>>,
+    own: QuickMap<OwnerId, BTreeSet<Key>>,
     /// Of each group and priority the first ready member.
     firsts: BTreeSet<Key>,
     groups: HashMap<String, Group>,
     pub(super) keys: HashMap<String, Remembered>,
     pub(super) counts: Counts,
     told: Counts,
+    /// The counts may differ from what was told, and the model knows it.
+    pub(super) is_touched: bool,
 }
 
 impl Contents {
@@ -149,7 +168,7 @@ impl Contents {
     }
 
     pub(super) fn get(&self, sequence: Sequence) -> Option<&Entry> {
-        self.entries.get(&sequence)
+        self.entries.get(&sequence).map(AsRef::as_ref)
     }
 
     pub(super) fn entry(&self, sequence: Sequence) -> &Entry {
@@ -159,7 +178,7 @@ impl Contents {
 
     /// Every message, in no order.
     pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.values()
+        self.entries.values().map(AsRef::as_ref)
     }
 
     pub(super) fn find(&self, id: MessageId) -> Option<&Entry> {
@@ -185,6 +204,9 @@ impl Contents {
         let own = self.own.get(&want.owner);
         let own_keys = || own.into_iter().flatten().copied();
         match want.selection {
+            Selection::Next if own.is_none() && !want.fifo => {
+                Box::new(self.open.by_priority.iter().map(|key| key.1))
+            }
             Selection::Next => Box::new(merged(Some(&self.open), own_keys().collect(), want.fifo)),
             Selection::Id(id) => {
                 let may = |key| {
@@ -216,11 +238,11 @@ impl Contents {
             .min()
     }
 
-    pub(super) fn insert(&mut self, entry: Entry) {
+    pub(super) fn insert(&mut self, entry: Box<Entry>) {
         let (key, stand) = (entry.key(), entry.stand());
         self.everything.insert(key);
         let group = entry.message.header.group.clone();
-        self.count(&entry, group.is_some(), 1);
+        self.count(&entry, 1);
         self.entries.insert(key.1, entry);
         match group {
             Some(name) => {
@@ -235,7 +257,7 @@ impl Contents {
         }
     }
 
-    pub(super) fn remove(&mut self, sequence: Sequence) -> Entry {
+    pub(super) fn remove(&mut self, sequence: Sequence) -> Box<Entry> {
         let entry = self.entry(sequence);
         let (key, stand) = (entry.key(), entry.stand());
         match entry.message.header.group.clone() {
@@ -254,21 +276,47 @@ impl Contents {
             .entries
             .remove(&sequence)
             .expect("it was looked up above");
-        self.count(&entry, entry.message.header.group.is_some(), -1);
+        self.count(&entry, -1);
         entry
+    }
+
+    /// Changes who has a message in hand; answers what is to be known of it before and after.
+    pub(super) fn hold(
+        &mut self,
+        sequence: Sequence,
+        holder: Option<OwnerId>,
+    ) -> (Outside, Outside) {
+        let entry = self.entries.get_mut(&sequence);
+        let entry = entry.expect("an index names only messages that are there");
+        let before = entry.outside();
+        if entry.message.header.group.is_some() {
+            let mut entry = self.remove(sequence);
+            entry.holder = holder;
+            let after = entry.outside();
+            self.insert(entry);
+            return (before, after);
+        }
+        // Of no group: it stays where it is, and only its own place in the order changes.
+        let (key, was_free) = (entry.key(), entry.stand() == Stand::Free);
+        entry.count(&mut self.counts, entry.own_state(), -1);
+        entry.holder = holder;
+        entry.count(&mut self.counts, entry.own_state(), 1);
+        let (after, is_free) = (entry.outside(), entry.stand() == Stand::Free);
+        match (was_free, is_free) {
+            (true, false) => self.close(key),
+            (false, true) => self.open(key),
+            _ => {}
+        }
+        (before, after)
     }
 
     /// Adds a message to the counts, or takes it from them. Free members are counted by their
     /// group's listing.
-    fn count(&mut self, entry: &Entry, grouped: bool, sign: i64) {
-        let mut counts = entry.counts(entry.own_state());
-        if grouped && entry.stand() == Stand::Free {
-            counts = Counts {
-                bytes: counts.bytes,
-                ..Counts::default()
-            };
+    fn count(&mut self, entry: &Entry, sign: i64) {
+        self.counts.bytes += sign * entry.bytes();
+        if entry.message.header.group.is_none() || entry.stand() != Stand::Free {
+            entry.count(&mut self.counts, entry.own_state(), sign);
         }
-        self.counts += &(if sign < 0 { -counts } else { counts });
     }
 
     /// Brings indexes and counts up to a group's present members.
@@ -362,7 +410,8 @@ impl Contents {
                 State::Ready if held => State::GroupHeld,
                 state => state,
             };
-            sum += &entry.counts(state);
+            entry.count(&mut sum, state, 1);
+            sum.bytes += entry.bytes();
         }
         sum
     }

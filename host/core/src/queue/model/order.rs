@@ -22,22 +22,19 @@ pub(super) fn of_priority(set: &BTreeSet<Key>, priority: u8) -> impl Iterator<It
     set.range(key(priority, Sequence(0))..=key(priority, Sequence(u64::MAX)))
 }
 
-/// Messages by priority and by arrival.
+/// Messages by priority, and within one by arrival.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     pub(super) by_priority: BTreeSet<Key>,
-    by_arrival: BTreeSet<Sequence>,
 }
 
 impl Order {
     pub(super) fn insert(&mut self, key: Key) {
         self.by_priority.insert(key);
-        self.by_arrival.insert(key.1);
     }
 
     pub(super) fn remove(&mut self, key: Key) {
         self.by_priority.remove(&key);
-        self.by_arrival.remove(&key.1);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,11 +43,26 @@ impl Order {
 
     fn iter(&self, fifo: bool) -> impl Iterator<Item = Key> {
         let by_priority = (!fifo).then(|| self.by_priority.iter().copied());
-        let by_arrival = fifo.then(|| self.by_arrival.iter().map(|sequence| (0, *sequence)));
+        let by_arrival = fifo.then(|| self.by_arrival());
         by_priority
             .into_iter()
             .flatten()
             .chain(by_arrival.into_iter().flatten())
+    }
+
+    /// All by arrival alone: of each priority the next, and of those the first.
+    fn by_arrival(&self) -> impl Iterator<Item = Key> {
+        let mut priorities: Vec<_> = (0..=MAX_PRIORITY)
+            .map(|priority| of_priority(&self.by_priority, priority).peekable())
+            .collect();
+        std::iter::from_fn(move || {
+            let first = priorities
+                .iter_mut()
+                .filter_map(|keys| Some((keys.peek()?.1, keys)));
+            let (sequence, keys) = first.min_by_key(|(sequence, _)| *sequence)?;
+            keys.next();
+            Some((0, sequence))
+        })
     }
 }
 

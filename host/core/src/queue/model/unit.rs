@@ -1,6 +1,6 @@
 //! Applying a unit of work: first everything is checked, then everything is done.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::{Entry, Home, Remembered};
 use super::{KnownKey, Model, TASK_ROWS_MAX_BYTES};
@@ -96,11 +96,12 @@ impl Model {
 
     fn check_fence(&self, unit: &Unit) -> Result<(), Refused> {
         let mut seen = BTreeSet::new();
+        let is_one = unit.settles.len() == 1;
         for settle in &unit.settles {
             let held = unit
                 .owner
                 .is_some_and(|owner| self.holds(owner, &settle.queue, settle.sequence));
-            if !held || !seen.insert(settle.sequence) {
+            if !held || !(is_one || seen.insert(settle.sequence)) {
                 return Err(Refused::Fenced);
             }
         }
@@ -154,8 +155,9 @@ impl Model {
 
     /// One answer per put; that of a repeat names the first.
     fn answer_puts(&self, unit: &Unit) -> Result<Vec<PutAnswer>, Refused> {
-        let mut of_unit: HashMap<(&QueueName, &str), KnownKey> = HashMap::new();
+        let mut of_unit: BTreeMap<(&QueueName, &str), KnownKey> = BTreeMap::new();
         let mut ids: BTreeSet<MessageId> = BTreeSet::new();
+        let is_one = unit.puts.len() == 1;
         let mut answers = Vec::with_capacity(unit.puts.len());
         for put in &unit.puts {
             let id = put.header.id;
@@ -189,7 +191,9 @@ impl Model {
             }
             // An id is used once. A second use would be a fault of the caller; it must not damage
             // the queue.
-            if !answer.repeated && (self.is_used(&put.queue, id.sequence) || !ids.insert(id)) {
+            let is_new = answer.repeated
+                || !self.is_used(&put.queue, id.sequence) && (is_one || ids.insert(id));
+            if !is_new {
                 return Err(Refused::Conflict(id.to_string()));
             }
             answers.push(answer);
@@ -204,7 +208,7 @@ impl Model {
     }
 
     fn check_depths(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
-        let mut depths: HashMap<&QueueName, u64> = HashMap::new();
+        let mut depths: BTreeMap<&QueueName, u64> = BTreeMap::new();
         for (put, answer) in unit.puts.iter().zip(answers) {
             if answer.repeated {
                 continue;
@@ -325,14 +329,12 @@ impl Model {
             body: Body::Whole(put.body),
             dead_letter: put.dead_letter,
         };
-        self.set_down(
-            &put.queue,
-            Entry {
-                message,
-                home,
-                holder: None,
-            },
-        );
+        let entry = Entry {
+            message,
+            home,
+            holder: None,
+        };
+        self.set_down(&put.queue, Box::new(entry));
     }
 
     fn write_state(&mut self, write: StateWrite) {

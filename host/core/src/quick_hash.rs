@@ -7,16 +7,16 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A map by a number or a name.
-pub(super) type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
+pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 /// A set of numbers.
-pub(super) type QuickSet<K> = HashSet<K, BuildHasherDefault<Quick>>;
+pub type QuickSet<K> = HashSet<K, BuildHasherDefault<Quick>>;
 
 /// An odd number without a pattern: what multiplication by it does to neighbours looks random.
 const FACTOR: u64 = 0xf135_7aea_2e62_a9c5;
 
 /// The state of the hash.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Quick(u64);
+pub struct Quick(u64);
 
 impl Hasher for Quick {
     fn write(&mut self, bytes: &[u8]) {
