@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Wake;
 
 use oncue_core::names::QueueName;
@@ -51,6 +52,8 @@ pub enum Event {
 pub struct Inbox {
     state: Mutex<State>,
     wake: Condvar,
+    /// Grows with each turn that has taken commands, before it has answered one.
+    heard: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -132,12 +135,20 @@ impl Inbox {
     pub fn take(&self) -> (VecDeque<Event>, VecDeque<Arc<QueueCell>>) {
         let mut state = self.state.lock();
         state.wanted = false;
+        if state.commands > 0 {
+            self.heard.fetch_add(1, Ordering::SeqCst);
+        }
         state.commands = 0;
         let (events, ring) = std::mem::take(&mut state.spare);
         (
             std::mem::replace(&mut state.events, events),
             std::mem::replace(&mut state.ring, ring),
         )
+    }
+
+    /// Differs from what it was when the loop has heard a command since.
+    pub fn commands_heard(&self) -> u64 {
+        self.heard.load(Ordering::SeqCst)
     }
 
     /// Gives back what [`Self::take`] answered, emptied: a turn allocates nothing for it.

@@ -15,6 +15,7 @@ use oncue_core::definition::{QueueAttributes, nearest};
 use oncue_core::message::{MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::{Counts, SparseCounts};
+use oncue_core::quick_hash::QuickMap;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::OwnerId;
 use oncue_store::{ChangeSink, StopReason, Store};
@@ -28,6 +29,7 @@ use crate::in_hand::InHand;
 use crate::metrics::Metrics;
 use crate::status::HostEvent;
 use crate::tasks::failures::Failures;
+use crate::tasks::linger;
 use crate::tasks::probe::Probe;
 use crate::tasks::record::Records;
 use crate::traces::Tracer;
@@ -63,7 +65,7 @@ pub struct Shared {
     /// Woken when the host begins to stop, so that waiting gets answer.
     pub stop: Notify,
     stopping: AtomicU8,
-    queues: RwLock<HashMap<QueueName, Arc<QueueCell>>>,
+    queues: RwLock<QuickMap<QueueName, Arc<QueueCell>>>,
     owners: AtomicU64,
     /// Held by a unit that met three state conflicts, so that it runs alone in its namespace.
     alone: Mutex<HashMap<String, Arc<tokio::sync::RwLock<()>>>>,
@@ -107,6 +109,8 @@ pub struct QueueCell {
     heeds_messages: AtomicBool,
     /// Commits that took messages off the queue for good.
     removals: AtomicU64,
+    /// A task waits for the next message ([`crate::tasks::linger`]).
+    pub(crate) lingers: AtomicBool,
 }
 
 /// A point in time by both clocks.
@@ -164,6 +168,7 @@ impl QueueCell {
             dirty: AtomicU8::new(CLEAN),
             heeds_messages: AtomicBool::new(true),
             removals: AtomicU64::new(0),
+            lingers: AtomicBool::new(false),
         })
     }
 
@@ -259,7 +264,7 @@ impl Shared {
             starved: AtomicBool::new(false),
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
-            queues: RwLock::new(HashMap::new()),
+            queues: RwLock::default(),
             // Two managers over one store must never name the same owner.
             owners: AtomicU64::new(u64::from(fastrand::u32(..)) << 32 | 1),
             alone: Mutex::new(HashMap::new()),
@@ -466,7 +471,11 @@ impl ChangeSink for Shared {
         *cell.delta.lock() += delta;
         let came = delta.ready.iter().any(|n| *n > 0);
         let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
-        if moves_time(delta) || heeded() {
+        if moves_time(delta) {
+            self.put_on_ring(&cell, WANTED);
+        } else if came && linger::is_met(&cell, delta) {
+            self.put_on_ring(&cell, WAITS);
+        } else if heeded() {
             self.put_on_ring(&cell, WANTED);
         } else {
             self.put_on_ring(&cell, WAITS);

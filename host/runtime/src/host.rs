@@ -53,6 +53,7 @@ impl Components {
 
 /// Runs tasks in the sandbox. Dropping it drops the tasks that run: stop the manager first.
 pub struct WasmTaskHost {
+    sandbox: Sandbox,
     components: Components,
     workers: Workers,
     slots: usize,
@@ -80,9 +81,10 @@ impl WasmTaskHost {
         let slots = sandbox.limits().slots as usize;
         let cores = std::thread::available_parallelism();
         let count = workers.or(cores.ok()).map_or(1, NonZeroUsize::get);
-        let workers = Workers::start(sandbox, count)
+        let workers = Workers::start(sandbox.clone(), count)
             .map_err(|error| PluginError::Io(format!("the workers cannot start: {error}")))?;
         Ok(Self {
+            sandbox,
             components,
             workers,
             slots,
@@ -118,8 +120,9 @@ impl TaskHost for WasmTaskHost {
                 "all {slots} slots of the sandbox run a task [start-failed]"
             )));
         }
+        let sandbox = self.sandbox.clone();
         self.workers
-            .spawn(|meter| task::run(loaded, session, meter));
+            .spawn(|meter| task::run(sandbox, loaded, session, meter));
         Ok(())
     }
 }

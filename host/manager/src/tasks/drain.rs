@@ -42,6 +42,8 @@ enum Next {
     Go,
     /// The same messages once more: their unit was undone, uncharged.
     Again,
+    /// No message is there: the task waits a moment for the next, or ends.
+    Empty,
     /// The task ends.
     End,
 }
@@ -66,7 +68,8 @@ pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
         match next {
             Next::Again => {}
             Next::Go if !drain.single => {}
-            Next::Go | Next::End => break,
+            Next::Empty if session.another_comes(drain.handler.patience()).await => {}
+            Next::Go | Next::Empty | Next::End => break,
         }
     }
     session.give_back_fetched();
@@ -192,7 +195,7 @@ impl<H: Handler> Drain<'_, H> {
     async fn nothing_there(&mut self) -> Next {
         let session = self.session;
         if !session.oldest_answered().await {
-            return Next::End;
+            return Next::Empty;
         }
         session.take_answers();
         self.after_answers().await

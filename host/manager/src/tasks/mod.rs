@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub mod drain;
 pub mod failures;
+pub(crate) mod linger;
 pub mod open_unit;
 pub mod pipeline;
 pub mod port;
@@ -83,6 +84,12 @@ pub trait Handler: Send {
     /// Calls the handler for one message, under all its limits, and says how that ended. After
     /// anything but [`CallEnd::Ok`] the instance is not used again.
     fn call(&mut self, message: &Arc<Delivered>) -> impl Future<Output = CallReport> + Send;
+
+    /// Resolves when a task that has emptied its queue has waited long enough for the next message:
+    /// some milliseconds. At once, where nothing is gained by waiting.
+    fn patience(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// A message in a task's hand.

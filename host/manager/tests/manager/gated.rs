@@ -15,6 +15,7 @@ use oncue_manager::tasks::{CallReport, Delivered, Handler, TaskCost, TaskSession
 use oncue_store::faulty::Faulty;
 use oncue_store::{CommitError, MessageState};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::rig::Rig;
 use crate::values::{Pairs, plain, report, retry, text};
@@ -26,6 +27,8 @@ struct Script<F> {
     session: Arc<TaskSession>,
     handler: F,
     calls: Arc<Mutex<Vec<String>>>,
+    /// Told when it has waited long enough for the next message; without it, it never waits.
+    patience: Option<Arc<Notify>>,
 }
 
 impl<F: FnMut(Arc<TaskSession>, String) -> Ending + Send> Handler for Script<F> {
@@ -33,6 +36,12 @@ impl<F: FnMut(Arc<TaskSession>, String) -> Ending + Send> Handler for Script<F> 
         let body = text(&self.session, message);
         self.calls.lock().push(body.clone());
         report((self.handler)(self.session.clone(), body).await)
+    }
+
+    async fn patience(&mut self) {
+        if let Some(over) = &self.patience {
+            over.notified().await;
+        }
     }
 }
 
@@ -56,12 +65,30 @@ impl Run {
         rig: &mut Rig,
         handler: impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static,
     ) -> Self {
+        Self::begin(rig, handler, None)
+    }
+
+    /// The same for a task that waits for its next message until `over` is told.
+    pub(crate) fn patient(
+        rig: &mut Rig,
+        handler: impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static,
+        over: Arc<Notify>,
+    ) -> Self {
+        Self::begin(rig, handler, Some(over))
+    }
+
+    fn begin(
+        rig: &mut Rig,
+        handler: impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static,
+        patience: Option<Arc<Notify>>,
+    ) -> Self {
         let session = rig.next_task();
         let calls = Arc::new(Mutex::new(Vec::new()));
         let mut script = Script {
             session: session.clone(),
             handler,
             calls: calls.clone(),
+            patience,
         };
         let own = session.clone();
         let drain = Box::pin(async move {

@@ -12,6 +12,7 @@ mod failures;
 mod found;
 mod gated;
 mod groups;
+mod lingers;
 mod pipelines;
 mod properties;
 mod recovery;

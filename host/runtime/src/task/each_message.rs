@@ -11,6 +11,11 @@ use super::Run;
 use super::deadline::within;
 use crate::interfaces::Guest;
 use crate::style::{Answer, Caller};
+use crate::ticker::Patience;
+
+/// How long a task that has emptied its queue waits for the next message, in ticks of a
+/// millisecond, the present one included.
+const LINGER_TICKS: u64 = 3;
 
 /// Calls a component for one message after the other.
 pub(super) struct EachMessage<'a> {
@@ -20,6 +25,8 @@ pub(super) struct EachMessage<'a> {
     reuse: u32,
     /// The instance that may be used again.
     live: Option<Live>,
+    /// To wait for the next message with; made when it is first waited for.
+    patience: Option<Patience>,
 }
 
 struct Live {
@@ -37,6 +44,7 @@ impl<'a> EachMessage<'a> {
             caller,
             reuse,
             live: None,
+            patience: None,
         }
     }
 
@@ -101,5 +109,11 @@ impl Handler for EachMessage<'_> {
             });
         }
         report
+    }
+
+    fn patience(&mut self) -> impl Future<Output = ()> + Send {
+        let ticker = self.run.sandbox.ticker();
+        let patience = self.patience.get_or_insert_with(|| ticker.patience());
+        patience.wait(LINGER_TICKS)
     }
 }

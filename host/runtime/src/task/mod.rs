@@ -16,7 +16,7 @@ use self::deadline::{Deadline, Ended};
 use self::each_message::EachMessage;
 use self::limits::Limits;
 use crate::classify::{Facts, classify};
-use crate::engine::Loaded;
+use crate::engine::{Loaded, Sandbox};
 use crate::interfaces::Guest;
 use crate::sink::Log;
 use crate::style::{Answer, Bound, Caller};
@@ -29,8 +29,13 @@ pub(crate) mod limits;
 mod whole_queue;
 
 /// Runs one task to its end and finishes its session.
-pub(crate) async fn run(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: Arc<Meter>) {
-    let mut run = Run::new(Arc::clone(&loaded), Arc::clone(&session), &meter);
+pub(crate) async fn run(
+    sandbox: Sandbox,
+    loaded: Arc<Loaded>,
+    session: Arc<TaskSession>,
+    meter: Arc<Meter>,
+) {
+    let mut run = Run::new(sandbox, Arc::clone(&loaded), Arc::clone(&session), &meter);
     match loaded.bound(session.spec().component.style) {
         Some((def, Bound::EachMessage(caller))) => {
             let mut handler = EachMessage::new(run, caller.as_ref(), def.fresh);
@@ -47,6 +52,7 @@ pub(crate) async fn run(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: A
 
 /// What all calls of one task share.
 pub(crate) struct Run {
+    sandbox: Sandbox,
     loaded: Arc<Loaded>,
     session: Arc<TaskSession>,
     limits: Limits,
@@ -57,13 +63,19 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn new(loaded: Arc<Loaded>, session: Arc<TaskSession>, meter: &Arc<Meter>) -> Self {
+    fn new(
+        sandbox: Sandbox,
+        loaded: Arc<Loaded>,
+        session: Arc<TaskSession>,
+        meter: &Arc<Meter>,
+    ) -> Self {
         let limits = Limits::new(&session.spec().attributes);
         let meter = Arc::clone(meter);
         let deadline = Deadline::metered(limits.deadline, limits.task_deadline, meter);
         Self {
             log: Log::new(limits.log),
             deadline: Arc::new(deadline),
+            sandbox,
             loaded,
             session,
             limits,

@@ -1,0 +1,88 @@
+//! A task that has emptied its queue waits a moment for the next message, before it ends.
+//!
+//! Under a load that leaves the queue empty now and then, each message would else cost a turn of
+//! the loop, a start and an end, and two threads would have to wake for it one after the other. The
+//! rules stand in decision record 0023: only what the trigger rule would start at once is waited
+//! for, one task a queue waits, and nobody else's start is held up by it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use oncue_core::definition::TriggerType;
+use oncue_core::queue::Counts;
+
+use super::session::TaskSession;
+use crate::shared::QueueCell;
+
+/// A queue has a task that waits for its next message, until this is dropped.
+struct Lingers<'a>(&'a AtomicBool);
+
+impl<'a> Lingers<'a> {
+    /// `None` while another task waits there.
+    fn begin(cell: &'a QueueCell) -> Option<Self> {
+        let taken = cell.lingers.swap(true, Ordering::SeqCst);
+        (!taken).then_some(Self(&cell.lingers))
+    }
+}
+
+impl Drop for Lingers<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+/// True when a change is one message that a waiting task takes: it need not wake the loop. The
+/// caller then wakes the task. More than one are for more than one task.
+pub(crate) fn is_met(cell: &QueueCell, delta: &Counts) -> bool {
+    let more: i64 = delta.ready.iter().sum();
+    more == 1 && cell.lingers.swap(false, Ordering::SeqCst)
+}
+
+impl TaskSession {
+    /// Waits until another message may be there, at most until `patience` is over. False when the
+    /// task is to end.
+    pub(crate) async fn another_comes(&self, patience: impl Future<Output = ()>) -> bool {
+        if !self.may_linger() {
+            return false;
+        }
+        let commands = self.shared.inbox.commands_heard();
+        let mut arrival = pin!(self.cell.arrivals.notified());
+        let mut boundary = pin!(self.boundary().notified());
+        let mut stop = pin!(self.shared.stop.notified());
+        // Registered before it is told, so that what comes from then on is not missed. What came
+        // since the last look has woken the loop.
+        arrival.as_mut().enable();
+        boundary.as_mut().enable();
+        stop.as_mut().enable();
+        let Some(lingers) = Lingers::begin(&self.cell) else {
+            return false;
+        };
+        let comes = tokio::select! {
+            biased;
+            () = arrival => true,
+            () = boundary => true,
+            () = stop => false,
+            () = patience => false,
+        };
+        drop(lingers);
+        // What an operator has said meanwhile may forbid what was to be waited for.
+        comes && commands == self.shared.inbox.commands_heard() && self.may_linger()
+    }
+
+    /// Whether the next message would start a task at once, as far as is known without the loop:
+    /// of type `first` at any priority, with no consumer outside and nobody in want of this task's
+    /// slot. A task that has done nothing yet has nothing to wait for.
+    fn may_linger(&self) -> bool {
+        let attributes = self.cell.attributes.load();
+        attributes.trigger == TriggerType::First
+            && self.spec.queue_attributes.trigger == TriggerType::First
+            && attributes.trigger_priority == 0
+            && attributes.get
+            && self.served.load(Ordering::Relaxed) > 0
+            && !self.shared.starved.load(Ordering::Relaxed)
+            && self.cell.waiting_inputs.load(Ordering::SeqCst) == 0
+            && self.cell.last_input_closed.load(Ordering::SeqCst) == 0
+            && !self.should_end()
+    }
+}
