@@ -56,13 +56,13 @@ impl Batch {
         letter: Option<Option<&DeadLetter>>,
         had_one: bool,
     ) {
-        let key = layout::dead_letter(sequence);
         match letter {
             Some(Some(record)) => {
+                let key = layout::dead_letter(sequence);
                 let row = encode_dead_letter(&key, record);
                 self.set(Space::Place, key, Planned::Sealed(row));
             }
-            Some(None) if had_one => self.delete(Space::Place, key),
+            Some(None) if had_one => self.delete(Space::Place, layout::dead_letter(sequence)),
             _ => {}
         }
     }
