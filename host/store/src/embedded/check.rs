@@ -76,7 +76,9 @@ impl Batch {
                     && index.number(&settle.queue) == Some(held.facts.queue)
             });
             match held {
-                Some(held) if seen.insert(settle.sequence) => all.push(held.clone()),
+                Some(held) if unit.settles.len() == 1 || seen.insert(settle.sequence) => {
+                    all.push(held.clone());
+                }
                 _ => return Err(CommitError::Fenced),
             }
         }
@@ -242,26 +244,35 @@ impl Batch {
         unit: &Unit,
         answers: &[PutAnswer],
     ) -> Result<(), CommitError> {
+        let before = |queue: &QueueName| {
+            let number = self.number(index, queue);
+            let depth = number.map_or(0, |number| self.depth(index, number));
+            u64::try_from(depth).unwrap_or(0)
+        };
+        let check = |put: &Put, depth: u64| match put.max_depth {
+            Some(max) if depth >= max => Err(CommitError::QueueFull {
+                queue: put.queue.clone(),
+                depth,
+                max,
+            }),
+            _ => Ok(()),
+        };
+        // Almost every unit puts one message, and needs no table of its queues.
+        if let ([put], [answer]) = (unit.puts.as_slice(), answers) {
+            return match answer.repeated {
+                true => Ok(()),
+                false => check(put, before(&put.queue)),
+            };
+        }
         let mut depths: HashMap<&QueueName, u64> = HashMap::new();
         for (put, answer) in unit.puts.iter().zip(answers) {
             if answer.repeated {
                 continue;
             }
-            let depth = depths.entry(&put.queue).or_insert_with(|| {
-                let number = self.number(index, &put.queue);
-                number.map_or(0, |number| {
-                    u64::try_from(self.depth(index, number)).unwrap_or(0)
-                })
-            });
-            if let Some(max) = put.max_depth
-                && *depth >= max
-            {
-                return Err(CommitError::QueueFull {
-                    queue: put.queue.clone(),
-                    depth: *depth,
-                    max,
-                });
-            }
+            let depth = depths
+                .entry(&put.queue)
+                .or_insert_with(|| before(&put.queue));
+            check(put, *depth)?;
             *depth += 1;
         }
         Ok(())

@@ -98,6 +98,8 @@ pub(super) struct Committer {
     shared: Arc<Shared>,
     progress: Progress,
     in_doubt: Option<InDoubt>,
+    /// Rows and effects of the last batch: the next one will have about as many.
+    last: [usize; 2],
 }
 
 impl Committer {
@@ -106,6 +108,7 @@ impl Committer {
             shared,
             progress,
             in_doubt: None,
+            last: [0; 2],
         }
     }
 
@@ -184,6 +187,10 @@ impl Committer {
             first_fresh: self.shared.first_fresh,
         };
         let mut batch = Batch::new(self.progress.clone());
+        // Room at once instead of by doubling, which moves what is there already.
+        let [rows, effects] = self.last.map(|last| last.min(BATCH_UNITS_MAX));
+        batch.own.reserve(rows);
+        batch.effects.reserve(effects);
         let mut answers = Vec::with_capacity(units.len());
         for Waiting { unit, answer, .. } in units {
             // One unit at a time: takes and releases get their turn in between.
@@ -224,6 +231,7 @@ impl Committer {
 
     fn finish(&mut self, engine: &Engine, batch: Batch, answers: Vec<(CommitAnswer, Receipt)>) {
         self.progress = batch.progress.clone();
+        self.last = [batch.own.len(), batch.effects.len()];
         if batch.is_durable() {
             self.shared.syncs.fetch_add(1, Ordering::Relaxed);
             self.shared
