@@ -186,6 +186,41 @@ pub enum DeadLetterReason {
     HopLimit,
 }
 
+impl DeadLetterReason {
+    /// The reason's word, and the outcome of the last attempt for a backout.
+    #[must_use]
+    pub fn words(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::Backout(outcome) => ("backout", Some(outcome.as_str())),
+            Self::Rejected => (Outcome::Rejected.as_str(), None),
+            Self::Consumer => ("consumer", None),
+            Self::Deferred => (Outcome::Deferred.as_str(), None),
+            Self::HopLimit => ("hop-limit", None),
+        }
+    }
+
+    /// Every word that [`words`](Self::words) may give: reasons, then outcomes of a backout.
+    pub fn every_word() -> impl Iterator<Item = &'static str> {
+        let reasons = [
+            Self::Backout(Outcome::Trapped),
+            Self::Rejected,
+            Self::Consumer,
+            Self::Deferred,
+            Self::HopLimit,
+        ];
+        let failures = Outcome::ALL
+            .into_iter()
+            .filter(|outcome| outcome.is_failure());
+        let outcomes = failures
+            .map(Outcome::as_str)
+            .filter(|word| *word != Outcome::Rejected.as_str());
+        reasons
+            .map(|reason| reason.words().0)
+            .into_iter()
+            .chain(outcomes)
+    }
+}
+
 /// A body, whole in memory or left in the store because it is large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {

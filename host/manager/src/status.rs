@@ -176,6 +176,50 @@ pub struct ConditionView {
     pub source: String,
 }
 
+/// The dead letters of a queue, by groups.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DeadLettersView {
+    /// The dead-letter or backout queue.
+    pub queue: QueueName,
+    /// The groups, the largest first.
+    pub groups: Vec<DeadLetterGroup>,
+    /// Messages looked at.
+    pub scanned: u64,
+    /// Of them, those that were put there and failed nowhere: they have no dead-letter record.
+    pub without_record: u64,
+    /// There are more messages than were looked at.
+    pub more: bool,
+    /// When this was true.
+    pub now: Timestamp,
+}
+
+/// Dead letters that have origin, reason and process in common.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DeadLetterGroup {
+    /// `backout`, `rejected`, `consumer`, `deferred` or `hop-limit`.
+    pub reason: &'static str,
+    /// How the last attempt ended, for `backout`.
+    pub outcome: Option<&'static str>,
+    /// The queue they came from.
+    pub queue: QueueName,
+    /// The process definition that failed on them.
+    pub process: Option<String>,
+    /// How many.
+    pub count: u64,
+    /// When the oldest was put.
+    pub oldest: Timestamp,
+    /// When the newest was put.
+    pub newest: Timestamp,
+    /// When the last one was moved here.
+    pub last: Timestamp,
+    /// That one.
+    pub message: MessageId,
+    /// Its detail, the start of it.
+    pub detail: String,
+}
+
 /// The ledger: what the host may run, and what it runs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

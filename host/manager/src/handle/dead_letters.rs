@@ -1,101 +1,220 @@
-//! Redrive: dead letters back to where they came from.
+//! Dead letters: what there is, by groups; back to where they came from; away for good.
 
-use oncue_core::code::Code;
-use oncue_core::message::{Attempts, MessageId};
+use std::collections::BTreeMap;
+
+use oncue_core::message::{Attempts, DeadLetter, MessageId};
 use oncue_core::names::QueueName;
 use oncue_core::unit_of_work::Disposition;
 use oncue_store::Browsed;
 
 use super::Handle;
-use super::messages::MAX_PAGE;
+use super::messages::{MAX_CLEAR_PAGES, MAX_PAGE};
 use crate::error::ApiError;
+use crate::status::{DeadLetterGroup, DeadLettersView};
 
-/// Dead letters of one redrive.
+/// Dead letters of one redrive or discard.
 pub const MAX_REDRIVE: usize = 100_000;
 
-/// Which dead letters to redrive.
+/// Messages that one summary of dead letters looks at.
+pub const MAX_DEAD_LETTERS: usize = 10_000;
+
+/// Longest detail of a group, in characters.
+const DETAIL_LENGTH: usize = 400;
+
+/// Which dead letters are meant. Messages without a dead-letter record are never among them.
 #[derive(Clone, Debug, Default)]
-pub struct RedriveFilter {
+pub struct DeadLetterFilter {
     /// Only these; all when empty.
     pub ids: Vec<MessageId>,
     /// Only those that came from this queue.
     pub from: Option<QueueName>,
+    /// Only those with this reason, or whose last attempt ended so: `rejected`, `trapped`.
+    pub reason: Option<String>,
     /// Only those whose detail contains this text.
     pub detail: Option<String>,
     /// At most so many; 0 means [`MAX_REDRIVE`].
     pub max: usize,
 }
 
+impl DeadLetterFilter {
+    fn wants(&self, browsed: &Browsed) -> bool {
+        let Some(record) = &browsed.message.dead_letter else {
+            return false;
+        };
+        let (reason, outcome) = record.reason.words();
+        let id = browsed.message.header.id;
+        (self.ids.is_empty() || self.ids.contains(&id))
+            && self.from.as_ref().is_none_or(|from| record.queue == *from)
+            && self
+                .reason
+                .as_deref()
+                .is_none_or(|word| word == reason || Some(word) == outcome)
+            && self
+                .detail
+                .as_ref()
+                .is_none_or(|text| record.detail.contains(text))
+    }
+
+    fn max(&self) -> usize {
+        match self.max {
+            0 => MAX_REDRIVE,
+            max => max.min(MAX_REDRIVE),
+        }
+    }
+}
+
+/// What became of the dead letters that were meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadLettersDone {
+    /// Redriven, or discarded.
+    pub done: u64,
+    /// Still there: the queue they came from is gone, or somebody has them in hand.
+    pub stayed: u64,
+}
+
 impl Handle {
-    /// Puts dead letters back on the queue that each came from, with attempts at zero; answers how
-    /// many.
+    /// The dead letters of a queue by groups, the largest first. Looks at [`MAX_DEAD_LETTERS`]
+    /// messages at most.
     ///
     /// # Errors
-    /// `unknown-queue`, or a store that does not write. Those whose queue is gone stay.
-    pub async fn redrive(&self, queue: &QueueName, filter: RedriveFilter) -> Result<u64, ApiError> {
-        let max = if filter.max == 0 {
-            MAX_REDRIVE
-        } else {
-            filter.max.min(MAX_REDRIVE)
+    /// `unknown-queue`, or a failed read.
+    pub fn dead_letters(&self, queue: &QueueName) -> Result<DeadLettersView, ApiError> {
+        let mut groups = Groups::default();
+        let mut view = DeadLettersView {
+            queue: queue.clone(),
+            groups: Vec::new(),
+            scanned: 0,
+            without_record: 0,
+            more: false,
+            now: self.shared.now(),
         };
-        let mut wanted = Vec::new();
         let mut cursor = None;
         loop {
-            let page = self.browse(queue, cursor, MAX_PAGE, false)?;
-            wanted.extend(
-                page.messages
-                    .iter()
-                    .filter(|browsed| is_wanted(browsed, &filter))
-                    .map(|browsed| browsed.message.header.id),
-            );
+            let left = MAX_DEAD_LETTERS - view.scanned as usize;
+            let page = self.browse(queue, cursor, left.min(MAX_PAGE), false)?;
+            view.scanned += page.messages.len() as u64;
+            for browsed in &page.messages {
+                match &browsed.message.dead_letter {
+                    Some(record) => groups.add(browsed, record),
+                    None => view.without_record += 1,
+                }
+            }
             cursor = page.next;
-            if cursor.is_none() || wanted.len() >= max {
+            if cursor.is_none() || view.scanned as usize >= MAX_DEAD_LETTERS {
                 break;
             }
         }
-        let mut done = 0;
-        for id in wanted.into_iter().take(max) {
-            match self.redrive_one(queue, id).await {
-                Ok(()) => done += 1,
-                Err(error) if error.code == Code::StoreStopped => return Err(error),
-                Err(error) => tracing::info!(%id, %error, "a dead letter stays"),
-            }
-        }
-        Ok(done)
+        view.more = cursor.is_some();
+        view.groups = groups.0.into_values().collect();
+        view.groups
+            .sort_by_key(|group| std::cmp::Reverse(group.count));
+        Ok(view)
     }
 
-    async fn redrive_one(&self, queue: &QueueName, id: MessageId) -> Result<(), ApiError> {
-        self.settle_one(queue, id, |browsed| {
-            let record = browsed.message.dead_letter.as_ref();
-            let origin = record.map(|record| record.queue.clone()).ok_or_else(|| {
-                ApiError::new(
-                    Code::InvalidMessage,
-                    format!("message {id} has no dead-letter record; put it where it belongs"),
-                )
-            })?;
-            self.cell(&origin)?;
-            Ok(Disposition::Move {
-                to: origin,
+    /// Puts dead letters back on the queue that each came from, with attempts at zero.
+    ///
+    /// # Errors
+    /// `unknown-queue`, or a store that does not write. Those whose queue is gone stay.
+    pub async fn redrive(
+        &self,
+        queue: &QueueName,
+        filter: &DeadLetterFilter,
+    ) -> Result<DeadLettersDone, ApiError> {
+        self.settle_dead_letters(queue, filter, |record| {
+            self.cell(&record.queue).ok()?;
+            Some(Disposition::Move {
+                to: record.queue.clone(),
                 record: None,
                 attempts: Attempts::default(),
             })
         })
         .await
     }
+
+    /// Removes dead letters for good.
+    ///
+    /// # Errors
+    /// `unknown-queue`, or a store that does not write.
+    pub async fn discard(
+        &self,
+        queue: &QueueName,
+        filter: &DeadLetterFilter,
+    ) -> Result<DeadLettersDone, ApiError> {
+        self.settle_dead_letters(queue, filter, |_| Some(Disposition::Remove))
+            .await
+    }
+
+    /// Settles those that are meant, a unit for each page; `None` leaves one where it is.
+    async fn settle_dead_letters(
+        &self,
+        queue: &QueueName,
+        filter: &DeadLetterFilter,
+        decide: impl Fn(&DeadLetter) -> Option<Disposition>,
+    ) -> Result<DeadLettersDone, ApiError> {
+        let mut left = filter.max();
+        let mut answer = DeadLettersDone::default();
+        let mut cursor = None;
+        for _ in 0..MAX_CLEAR_PAGES {
+            let page = self.browse(queue, cursor, MAX_PAGE, false)?;
+            let wanted = page.messages.iter().filter(|browsed| filter.wants(browsed));
+            let meant: Vec<_> = wanted.take(left).collect();
+            left -= meant.len();
+            let settles = meant.iter().filter_map(|browsed| {
+                let record = browsed.message.dead_letter.as_ref()?;
+                Some((*browsed, decide(record)?))
+            });
+            let done = self.settle_page(queue, settles).await?;
+            answer.done += done;
+            answer.stayed += meant.len() as u64 - done;
+            cursor = page.next;
+            if cursor.is_none() || left == 0 {
+                break;
+            }
+        }
+        Ok(answer)
+    }
 }
 
-fn is_wanted(browsed: &Browsed, filter: &RedriveFilter) -> bool {
-    let Some(record) = &browsed.message.dead_letter else {
-        return false;
-    };
-    let id = browsed.message.header.id;
-    (filter.ids.is_empty() || filter.ids.contains(&id))
-        && filter
-            .from
-            .as_ref()
-            .is_none_or(|from| record.queue == *from)
-        && filter
-            .detail
-            .as_ref()
-            .is_none_or(|text| record.detail.contains(text))
+/// By origin, reason, outcome and process: at most one group for each message looked at.
+#[derive(Default)]
+struct Groups(BTreeMap<GroupKey, DeadLetterGroup>);
+
+type GroupKey = (
+    QueueName,
+    &'static str,
+    Option<&'static str>,
+    Option<String>,
+);
+
+impl Groups {
+    fn add(&mut self, browsed: &Browsed, record: &DeadLetter) {
+        let (reason, outcome) = record.reason.words();
+        let header = &browsed.message.header;
+        let key = (
+            record.queue.clone(),
+            reason,
+            outcome,
+            record.process.clone(),
+        );
+        let group = self.0.entry(key).or_insert_with(|| DeadLetterGroup {
+            reason,
+            outcome,
+            queue: record.queue.clone(),
+            process: record.process.clone(),
+            count: 0,
+            oldest: header.put_time,
+            newest: header.put_time,
+            last: record.time,
+            message: header.id,
+            detail: String::new(),
+        });
+        group.count += 1;
+        group.oldest = group.oldest.min(header.put_time);
+        group.newest = group.newest.max(header.put_time);
+        if group.count == 1 || record.time >= group.last {
+            group.last = record.time;
+            group.message = header.id;
+            group.detail = record.detail.chars().take(DETAIL_LENGTH).collect();
+        }
+    }
 }

@@ -22,7 +22,7 @@ pub const MAX_PAGE: usize = 1000;
 pub const MAX_UNIT_PUTS: usize = 10_000;
 
 /// Pages that a clear goes through before it gives way: ten million messages.
-const MAX_CLEAR_PAGES: usize = 10_000;
+pub(super) const MAX_CLEAR_PAGES: usize = 10_000;
 
 impl Handle {
     /// Puts messages as one unit of work: all or none, durable when answered. A repeat under an
@@ -271,48 +271,62 @@ impl Handle {
         let mut cursor = None;
         for _ in 0..MAX_CLEAR_PAGES {
             let page = self.browse(queue, cursor, MAX_PAGE, false)?;
-            let owner = self.shared.new_owner();
-            let mut settles = Vec::new();
-            let mut held = Held {
-                handle: self,
-                owner,
-                places: Vec::new(),
-            };
-            for browsed in &page.messages {
-                let id = browsed.message.header.id;
-                if matches!(
-                    browsed.state,
-                    MessageState::InUnit | MessageState::Leased(_)
-                ) {
-                    continue;
-                }
-                if self.shared.store.take_any(owner, queue, id)?.is_some() {
-                    held.places.push((queue.clone(), id.sequence));
-                    let disposition = Disposition::Remove;
-                    let queue = queue.clone();
-                    settles.push(Settle {
-                        queue,
-                        sequence: id.sequence,
-                        disposition,
-                    });
-                }
-            }
-            removed += settles.len() as u64;
-            let unit = Unit {
-                owner: Some(owner),
-                settles,
-                ..Unit::default()
-            };
-            let gone: Vec<_> = held.places.iter().map(|(_, sequence)| *sequence).collect();
-            self.shared.store.commit(unit).await?;
-            held.settled();
-            self.shared.settled(queue, gone);
+            let all = page.messages.iter();
+            removed += self
+                .settle_page(queue, all.map(|browsed| (browsed, Disposition::Remove)))
+                .await?;
             cursor = page.next;
             if cursor.is_none() {
                 break;
             }
         }
         Ok(removed)
+    }
+
+    /// Settles those of a page's messages that nobody has in hand, in one unit; answers how many.
+    pub(super) async fn settle_page<'a>(
+        &self,
+        queue: &QueueName,
+        page: impl Iterator<Item = (&'a Browsed, Disposition)>,
+    ) -> Result<u64, ApiError> {
+        let owner = self.shared.new_owner();
+        let mut settles = Vec::new();
+        let mut held = Held {
+            handle: self,
+            owner,
+            places: Vec::new(),
+        };
+        for (browsed, disposition) in page {
+            let id = browsed.message.header.id;
+            if matches!(
+                browsed.state,
+                MessageState::InUnit | MessageState::Leased(_)
+            ) {
+                continue;
+            }
+            if self.shared.store.take_any(owner, queue, id)?.is_some() {
+                held.places.push((queue.clone(), id.sequence));
+                settles.push(Settle {
+                    queue: queue.clone(),
+                    sequence: id.sequence,
+                    disposition,
+                });
+            }
+        }
+        let settled = settles.len() as u64;
+        if settled == 0 {
+            return Ok(0);
+        }
+        let unit = Unit {
+            owner: Some(owner),
+            settles,
+            ..Unit::default()
+        };
+        let gone: Vec<_> = held.places.iter().map(|(_, sequence)| *sequence).collect();
+        self.shared.store.commit(unit).await?;
+        held.settled();
+        self.shared.settled(queue, gone);
+        Ok(settled)
     }
 }
 

@@ -30,7 +30,7 @@ mod leases;
 mod messages;
 mod metrics;
 
-pub use dead_letters::{MAX_REDRIVE, RedriveFilter};
+pub use dead_letters::{DeadLetterFilter, DeadLettersDone, MAX_DEAD_LETTERS, MAX_REDRIVE};
 pub use failures::Failure;
 pub(crate) use leases::consumer_failed;
 pub use leases::{DEFAULT_LEASE, GetRequest, Leased, MAX_GET, MAX_LEASE, MIN_LEASE};

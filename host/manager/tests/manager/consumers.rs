@@ -1,7 +1,7 @@
 //! Outside consumers: leases, what counts as an attempt, and what holds a queue open for input.
 
 use oncue_core::outcome::CallEnd;
-use oncue_manager::handle::{GetRequest, Leased, RedriveFilter};
+use oncue_manager::handle::{DeadLetterFilter, GetRequest, Leased};
 
 use crate::rig::Rig;
 use crate::trigger_types::outside_get;
@@ -179,27 +179,89 @@ fn dead_letters_are_redriven_with_attempts_at_zero() {
     rig.put("in", "one");
     rig.run(|_| retry());
     assert_eq!(rig.depth("oncue.dead-letter"), 1);
-    let handle = rig.handle.clone();
-    let dead = name("oncue.dead-letter");
-    let other = RedriveFilter {
-        from: Some(name("other")),
-        ..RedriveFilter::default()
+    let mut redrive = |filter: DeadLetterFilter| {
+        let (handle, dead) = (rig.handle.clone(), name("oncue.dead-letter"));
+        let done = rig.ask(async move { handle.redrive(&dead, &filter).await });
+        let done = done.unwrap();
+        (done.done, done.stayed)
     };
-    let (one, from) = (handle.clone(), dead.clone());
-    assert_eq!(
-        rig.ask(async move { one.redrive(&from, other).await })
-            .unwrap(),
-        0
-    );
-    let all = RedriveFilter::default();
-    assert_eq!(
-        rig.ask(async move { handle.redrive(&dead, all).await })
-            .unwrap(),
-        1
-    );
+    let other = DeadLetterFilter {
+        from: Some(name("other")),
+        ..DeadLetterFilter::default()
+    };
+    assert_eq!(redrive(other), (0, 0));
+    let trapped = DeadLetterFilter {
+        reason: Some("trapped".to_owned()),
+        ..DeadLetterFilter::default()
+    };
+    assert_eq!(redrive(trapped), (0, 0));
+    let retried = DeadLetterFilter {
+        reason: Some("retry".to_owned()),
+        ..DeadLetterFilter::default()
+    };
+    assert_eq!(redrive(retried), (1, 0));
     assert_eq!(rig.attempts("in"), (0, 0));
     assert_eq!(rig.run_all(), ["one"]);
     assert_eq!(rig.depth("oncue.dead-letter"), 0);
+}
+
+#[test]
+fn dead_letters_come_in_groups_and_go_when_they_are_discarded() {
+    let mut rig = Rig::new();
+    rig.plugin("work", &[], &[("in", &[("backout-threshold", "1")])]);
+    rig.define("also", &[("process", "work"), ("backout-threshold", "1")]);
+    for body in ["one", "two"] {
+        rig.put("in", body);
+    }
+    rig.put("also", "three");
+    rig.put("oncue.dead-letter", "by hand");
+    // One task for each queue.
+    for _ in 0..2 {
+        rig.run(|_| retry());
+    }
+    let dead = name("oncue.dead-letter");
+    let view = rig.handle.dead_letters(&dead).unwrap();
+    let groups: Vec<_> = view
+        .groups
+        .iter()
+        .map(|group| {
+            (
+                group.queue.as_str(),
+                group.reason,
+                group.outcome,
+                group.count,
+            )
+        })
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            ("in", "backout", Some("retry"), 2),
+            ("also", "backout", Some("retry"), 1)
+        ]
+    );
+    assert_eq!(
+        (view.scanned, view.without_record, view.more),
+        (4, 1, false)
+    );
+
+    // Of a queue that is gone, nothing goes back; what was put there by hand is no dead letter.
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.delete_queue(name("also"), false).await })
+        .unwrap();
+    let (handle, from) = (rig.handle.clone(), dead.clone());
+    let all = DeadLetterFilter::default();
+    let done = rig
+        .ask(async move { handle.redrive(&from, &all).await })
+        .unwrap();
+    assert_eq!((done.done, done.stayed), (2, 1));
+    let (handle, from) = (rig.handle.clone(), dead.clone());
+    let all = DeadLetterFilter::default();
+    let done = rig
+        .ask(async move { handle.discard(&from, &all).await })
+        .unwrap();
+    assert_eq!((done.done, done.stayed), (1, 0));
+    assert_eq!(rig.depth("oncue.dead-letter"), 1);
 }
 
 #[test]

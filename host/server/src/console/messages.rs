@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::content::off_the_loop;
 use crate::error::Problem;
 use crate::extract::{IdPath, QueuePath};
-use crate::wire::message::{NO_END, reason_words, state_words};
+use crate::wire::message::{NO_END, state_words};
 
 /// Messages of one page.
 const ROWS: usize = 50;
@@ -94,7 +94,7 @@ impl Why {
 
 /// The one word for why a message is a dead letter: of a backout, how the last attempt ended.
 pub(super) fn reason_of(record: &DeadLetter) -> &'static str {
-    let (reason, outcome) = reason_words(record.reason);
+    let (reason, outcome) = record.reason.words();
     outcome.unwrap_or(reason)
 }
 

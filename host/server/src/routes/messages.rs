@@ -1,4 +1,4 @@
-//! Messages: put, browse, show, remove, release, redrive.
+//! Messages: put, browse, show, remove, release.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -6,9 +6,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use oncue_core::code::Code;
-use oncue_core::definition::{Fault, Raw};
-use oncue_core::message::MessageId;
-use oncue_manager::handle::RedriveFilter;
+use oncue_core::definition::Fault;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,10 +17,10 @@ use super::Answer;
 use crate::app::App;
 use crate::content;
 use crate::error::Problem;
-use crate::extract::{Fields, IdPath, Payload, Query, QueuePath};
-use crate::openapi::{Absent, Common, Conflict, Full, Unprocessable, WithBody};
+use crate::extract::{IdPath, Payload, Query, QueuePath};
+use crate::openapi::{Absent, Common, Conflict, Full, WithBody};
 use crate::wire::cloud_event::{self, BATCH, STRUCTURED, essence};
-use crate::wire::fields::{boolean, integer, shown, text};
+use crate::wire::fields::{boolean, integer, text};
 use crate::wire::message::{MessageJson, Place};
 use crate::wire::unit::PutAnswerJson;
 use crate::wire::{header as names, put};
@@ -33,15 +31,11 @@ const DEFAULT_PAGE: usize = 100;
 /// Most messages of one page.
 const MAX_PAGE: u64 = 1_000;
 
-/// Most dead letters of one redrive.
-const MAX_REDRIVE: u64 = 100_000;
-
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
         .routes(routes!(put_message, browse_messages))
         .routes(routes!(show_message, remove_message))
         .routes(routes!(release_message))
-        .routes(routes!(redrive_messages))
 }
 
 /// Puts a message: the body is the body, the headers are its fields. Answered when it is durable. A
@@ -320,78 +314,4 @@ async fn release_message(
     query.nothing()?;
     app.handle.release(&queue, id).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Which dead letters to redrive; all of them without a condition.
-#[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = RedriveFilter)]
-#[expect(dead_code, reason = "only describes; the reader works on Raw")]
-pub(super) struct RedriveSchema {
-    /// Only these messages.
-    ids: Option<Vec<String>>,
-    /// Only those that came from this queue.
-    from: Option<String>,
-    /// Only those whose detail contains this text.
-    detail: Option<String>,
-    /// At most so many, 1 to 100 000.
-    #[schema(minimum = 1, maximum = 100_000)]
-    max: Option<u32>,
-}
-
-/// How many messages went back.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct Redriven {
-    /// Messages that are back on the queue they came from.
-    redriven: u64,
-}
-
-fn ids(raw: &Raw) -> Result<Vec<MessageId>, String> {
-    let list = match raw {
-        Raw::List(list) => list.as_slice(),
-        one => std::slice::from_ref(one),
-    };
-    let read = |raw: &Raw| {
-        let id = text(raw)?.parse();
-        id.map_err(|_error| format!("has {}, which is no message's id", shown(raw)))
-    };
-    list.iter().map(read).collect()
-}
-
-/// Puts dead letters back on the queues they came from, with their attempts at zero.
-#[utoipa::path(
-    post, path = "/v1/queues/{queue}/redrive", tag = "messages",
-    params(("queue" = String, Path, description = "A dead-letter or backout queue")),
-    request_body(content = Option<RedriveSchema>, description = "May be empty"),
-    responses(
-        (status = 200, description = "Done", body = Redriven),
-        Common, Absent, Conflict, Unprocessable, WithBody
-    )
-)]
-async fn redrive_messages(
-    State(app): State<App>,
-    QueuePath(queue): QueuePath,
-    query: Query,
-    fields: Fields,
-) -> Answer<Json<Redriven>> {
-    let redriven = app
-        .handle
-        .redrive(&queue, filter(fields.or_query(query))?)
-        .await?;
-    Ok(Json(Redriven { redriven }))
-}
-
-fn filter(fields: Fields) -> Answer<RedriveFilter> {
-    let mut filter = RedriveFilter::default();
-    fields.read(&["ids", "from", "detail", "max"], |name, value| {
-        match name {
-            "ids" => filter.ids = ids(value)?,
-            "from" => filter.from = Some(put::queue_name(value)?),
-            "detail" => filter.detail = Some(text(value)?.to_owned()),
-            _ => filter.max = integer(value, 1, MAX_REDRIVE)?,
-        }
-        Ok(())
-    })?;
-    Ok(filter)
 }

@@ -11,6 +11,7 @@ use crate::app::{App, ServerOptions};
 use crate::error::Problem;
 use crate::guard::{self, Api};
 
+mod dead_letters;
 mod events;
 mod host;
 mod leases;
@@ -31,6 +32,7 @@ fn all() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(crate::openapi::base())
         .merge(queues::routes())
         .merge(messages::routes())
+        .merge(dead_letters::routes())
         .merge(units::routes())
         .merge(leases::routes())
         .merge(processes::routes())

@@ -3,9 +3,8 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use oncue_core::message::{DeadLetter, DeadLetterReason, Header, Message};
+use oncue_core::message::{DeadLetter, Header, Message};
 use oncue_core::names::QueueName;
-use oncue_core::outcome::Outcome;
 use oncue_core::quantity::format_millis;
 use oncue_core::time::Timestamp;
 use oncue_core::trace;
@@ -163,20 +162,9 @@ pub(crate) struct DeadLetterJson {
     time: u64,
 }
 
-/// The reason's word, and the outcome of a backout.
-pub(crate) fn reason_words(reason: DeadLetterReason) -> (&'static str, Option<&'static str>) {
-    match reason {
-        DeadLetterReason::Backout(outcome) => ("backout", Some(outcome.as_str())),
-        DeadLetterReason::Rejected => (Outcome::Rejected.as_str(), None),
-        DeadLetterReason::Consumer => ("consumer", None),
-        DeadLetterReason::Deferred => (Outcome::Deferred.as_str(), None),
-        DeadLetterReason::HopLimit => ("hop-limit", None),
-    }
-}
-
 impl From<&DeadLetter> for DeadLetterJson {
     fn from(record: &DeadLetter) -> Self {
-        let (reason, outcome) = reason_words(record.reason);
+        let (reason, outcome) = record.reason.words();
         Self {
             reason,
             outcome,
@@ -337,7 +325,7 @@ pub(crate) fn headers(message: &Message, place: Place<'_>) -> HeaderMap {
         add(header::LEASE_UNTIL, Some(until.0.into()));
     }
     if let Some(record) = dead_letter {
-        let (reason, outcome) = reason_words(record.reason);
+        let (reason, outcome) = record.reason.words();
         let reason = HeaderValue::from_static(outcome.unwrap_or(reason));
         add(header::DEAD_LETTER_REASON, Some(reason));
         add(

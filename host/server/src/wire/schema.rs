@@ -423,3 +423,62 @@ pub(crate) struct RefusalSchema {
     /// How often.
     times: u64,
 }
+
+/// What the program was built from.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Build)]
+pub(crate) struct BuildSchema {
+    /// The source's revision, if whoever built it said so.
+    revision: Option<String>,
+    /// Processor and system.
+    target: String,
+    /// The version of the sandbox's engine.
+    wasmtime: String,
+}
+
+/// The dead letters of a queue, by groups.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = DeadLetters)]
+pub(crate) struct DeadLettersSchema {
+    /// The dead-letter or backout queue.
+    queue: String,
+    /// The groups, the largest first.
+    groups: Vec<DeadLetterGroupSchema>,
+    /// Messages looked at, 10 000 at most.
+    scanned: u64,
+    /// Of them, those that were put there and failed nowhere: they have no dead-letter record.
+    without_record: u64,
+    /// There are more messages than were looked at.
+    more: bool,
+    /// When this was true.
+    now: u64,
+}
+
+/// Dead letters that have origin, reason and process in common.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = DeadLetterGroup)]
+pub(crate) struct DeadLetterGroupSchema {
+    /// `backout`, `rejected`, `consumer`, `deferred` or `hop-limit`.
+    reason: String,
+    /// How the last attempt ended, for `backout`.
+    outcome: Option<String>,
+    /// The queue they came from.
+    queue: String,
+    /// The process definition that failed on them.
+    process: Option<String>,
+    /// How many.
+    count: u64,
+    /// When the oldest was put.
+    oldest: u64,
+    /// When the newest was put.
+    newest: u64,
+    /// When the last one was moved here.
+    last: u64,
+    /// That one.
+    message: String,
+    /// Its detail, the start of it.
+    detail: String,
+}

@@ -6,7 +6,7 @@ use crate::harness::Server;
 use crate::schema::Document;
 
 /// Every route of the API. The order is that of the formats' table.
-const ROUTES: [&str; 42] = [
+const ROUTES: [&str; 46] = [
     "GET /v1/queues",
     "PUT /v1/queues/{queue}",
     "GET /v1/queues/{queue}",
@@ -19,7 +19,9 @@ const ROUTES: [&str; 42] = [
     "GET /v1/queues/{queue}/messages/{id}",
     "DELETE /v1/queues/{queue}/messages/{id}",
     "POST /v1/queues/{queue}/messages/{id}/release",
+    "GET /v1/dead-letters",
     "POST /v1/queues/{queue}/redrive",
+    "POST /v1/queues/{queue}/discard",
     "POST /v1/queues/{queue}/get",
     "POST /v1/leases/{token}/ack",
     "POST /v1/leases/{token}/nack",
@@ -46,6 +48,8 @@ const ROUTES: [&str; 42] = [
     "GET /v1/status",
     "GET /v1/ledger",
     "GET /v1/events",
+    "GET /metrics",
+    "GET /metrics/detailed",
     "GET /livez",
     "GET /readyz",
     "GET /openapi.json",

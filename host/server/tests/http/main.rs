@@ -2,6 +2,7 @@
 //! checked against the OpenAPI document.
 
 mod console;
+mod dead_letters;
 mod definitions;
 mod document;
 mod events;

@@ -1,4 +1,4 @@
-//! Put, browse, show, remove, release, redrive, units and CloudEvents.
+//! Put, browse, show, remove, release, units and CloudEvents.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -360,37 +360,4 @@ async fn an_event_is_put_in_both_modes_and_comes_back_in_binary() {
         .call("POST", path, &[("ce-id", "1")], "")
         .await
         .problem(400, "invalid-event");
-}
-
-#[tokio::test]
-async fn dead_letters_go_back() {
-    let server = Server::start().await;
-    let once = json!({ "trigger": "none", "backout-threshold": 1 });
-    server.json("PUT", "/v1/queues/q", once).await.is(201);
-    let id = server.put("q", &[], "a").await;
-    let got = server.post("/v1/queues/q/get").await.is(200);
-    let lease = got.header("oncue-lease").to_owned();
-    server
-        .post(&format!("/v1/leases/{lease}/nack?reason=no"))
-        .await
-        .is(204);
-    let dead = "/v1/queues/oncue.dead-letter";
-    let shown = server.get(&format!("{dead}/messages/{id}")).await.is(200);
-    assert_eq!(shown.header("oncue-dead-letter-queue"), "q");
-    assert_eq!(shown.header("oncue-dead-letter-reason"), "consumer");
-    let page = server.get(&format!("{dead}/messages")).await.is(200).json();
-    assert_eq!(page["messages"][0]["dead-letter"]["detail"], "no");
-    let redrive = format!("{dead}/redrive");
-    let none = json!({ "from": "other" });
-    assert_eq!(
-        server.json("POST", &redrive, none).await.is(200).json()["redriven"],
-        0
-    );
-    let wrong = json!({ "ids": ["66"], "form": "q" });
-    server
-        .json("POST", &redrive, wrong)
-        .await
-        .problem(400, "invalid-json");
-    assert_eq!(server.post(&redrive).await.is(200).json()["redriven"], 1);
-    assert_eq!(server.ids("q").await, [id]);
 }

@@ -65,7 +65,9 @@ impl Document {
             .get("content-type")
             .map(|v| v.to_str().expect("ASCII"));
         let given = given.unwrap_or("application/octet-stream");
-        let media = content.get(given).or_else(|| content.get("*/*"));
+        let essence = given.split(';').next().unwrap_or(given);
+        let media = content.get(given).or_else(|| content.get(essence));
+        let media = media.or_else(|| content.get("*/*"));
         let media = media.unwrap_or_else(|| panic!("{here}: {given} is not in the document"));
         // A message's own body may be JSON of any shape; its id is then in a header.
         let is_body = answered.headers.contains_key("oncue-put-time");
