@@ -8,6 +8,7 @@
 //! | Module | What |
 //! |---|---|
 //! | `args` | every command and argument with its help |
+//! | `build` | what the program was built from |
 //! | `commands` | what each command asks and shows, a file for each group |
 //! | `client` | one request, one answer, refusals as failures |
 //! | `render` | tables, JSON, untrusted text; stdout and stderr |
@@ -23,6 +24,7 @@
 //! | `demo` | the samples on a host of their own (feature `demo`) |
 
 mod args;
+mod build;
 mod client;
 mod commands;
 mod config;

@@ -109,6 +109,8 @@ pub struct Manager {
     /// Queues to be made together, in one durable write.
     pub(crate) gathered: Vec<Definition>,
     pub(crate) random: fastrand::Rng,
+    /// What the program was built from.
+    pub(crate) build: crate::status::BuildView,
     pub(crate) started: Timestamp,
     pub(crate) triggers: u64,
     pub(crate) asked: u64,

@@ -30,6 +30,7 @@ use crate::in_hand::InHand;
 use crate::main_loop::Manager;
 use crate::reload::PluginCommand;
 use crate::shared::{Phase, Shared};
+use crate::status::BuildView;
 use crate::sweep::Sweep;
 use crate::tasks::TaskHost;
 use crate::tasks::probe::Probe;
@@ -45,6 +46,8 @@ const CUT_OFF: Duration = Duration::from_secs(5);
 pub struct ManagerConfig {
     /// Its name, in trigger messages.
     pub name: String,
+    /// What the program was built from, to be shown.
+    pub build: BuildView,
     /// All there is to run tasks with.
     pub capacity: Resources,
     /// What step 50 reserves for a queue to which nothing is bound.
@@ -73,6 +76,7 @@ impl Default for ManagerConfig {
         };
         Self {
             name: "oncue".to_owned(),
+            build: BuildView::default(),
             capacity: Resources {
                 slots: 1000,
                 memory: 8 << 30,
@@ -150,6 +154,7 @@ impl Manager {
             random: config
                 .seed
                 .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
+            build: config.build,
             started: now,
             triggers: 0,
             asked: 0,

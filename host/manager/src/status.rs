@@ -264,6 +264,18 @@ pub struct ResourcesView {
     pub fuel: u64,
 }
 
+/// What this program was built from.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BuildView {
+    /// The source's revision, if whoever built it said so.
+    pub revision: Option<String>,
+    /// Processor and system.
+    pub target: String,
+    /// The version of the sandbox's engine.
+    pub wasmtime: String,
+}
+
 /// The host in numbers.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -272,6 +284,8 @@ pub struct StatusView {
     pub name: String,
     /// This program's version.
     pub version: &'static str,
+    /// What it was built from.
+    pub build: BuildView,
     /// `running`, `draining`.
     pub phase: &'static str,
     /// An operator paused the host.

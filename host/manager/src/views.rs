@@ -284,6 +284,7 @@ impl Manager {
         StatusView {
             name: self.host.manager.clone(),
             version: env!("CARGO_PKG_VERSION"),
+            build: self.build.clone(),
             phase: match self.shared.phase() {
                 Phase::Running => "running",
                 Phase::Draining | Phase::Cancelling => "draining",

@@ -25,6 +25,22 @@ mod task;
 mod ticker;
 mod worker;
 
+/// The version of wasmtime inside.
+pub const WASMTIME_VERSION: &str = "48.0.8";
+
 pub use engine::{Loaded, Needs, Sandbox, SandboxConfig, SandboxLimits, Smoked};
 pub use error::PluginError;
 pub use host::{Components, WasmTaskHost};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_told_is_the_one_that_is_locked() {
+        let locked = include_str!("../../../Cargo.lock");
+        let wanted = format!(
+            "name = \"wasmtime\"\nversion = \"{}\"\n",
+            super::WASMTIME_VERSION
+        );
+        assert!(locked.contains(&wanted), "Cargo.lock has another wasmtime");
+    }
+}

@@ -59,6 +59,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.";
     arg_required_else_help = true,
     infer_subcommands = false,
     max_term_width = 100
+    long_version = crate::build::LONG_VERSION.as_str(),
 )]
 pub(crate) struct Cli {
     /// Options of every command.

@@ -21,22 +21,26 @@ const MAX_PLAUSIBLE: u64 = 1 << 50;
 const MEMINFO: &str = "/proc/meminfo";
 
 /// Half of what this process may have: of the cgroup's limit, or of the machine's memory.
-pub(super) fn memory_capacity() -> u64 {
+pub(crate) fn memory_capacity() -> u64 {
     let machine = fs::read_to_string(MEMINFO)
         .ok()
         .and_then(|text| meminfo(&text, "MemTotal"));
-    let cgroup = cgroups().iter().filter_map(|group| limit(group)).min();
-    let all = [machine, cgroup].into_iter().flatten().min();
+    let all = [machine, cgroup_limit()].into_iter().flatten().min();
     all.unwrap_or(ASSUMED_MEMORY) / 2
 }
 
+/// The tightest limit of the memory cgroups that this process is in, in bytes.
+pub(crate) fn cgroup_limit() -> Option<u64> {
+    cgroups().iter().filter_map(|group| limit(group)).min()
+}
+
 /// Processors that this process may use.
-pub(super) fn cores() -> u64 {
+pub(crate) fn cores() -> u64 {
     std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 /// Measures how much memory is really free, not more often than [`HEADROOM_AGE`].
-pub(super) fn headroom() -> impl Fn() -> Option<u64> + Send {
+pub(crate) fn headroom() -> impl Fn() -> Option<u64> + Send {
     let last: Mutex<Option<(Instant, Option<u64>)>> = Mutex::new(None);
     let groups = cgroups();
     move || {
@@ -123,7 +127,7 @@ fn free_in(group: &Path) -> Option<u64> {
 
 /// Fuel that one core burns in a second: from the file if it was measured by the same engine, else
 /// measured now and written there.
-pub(super) fn fuel_rate(file: &Path, engine: &str, measure: impl FnOnce() -> u64) -> u64 {
+pub(crate) fn fuel_rate(file: &Path, engine: &str, measure: impl FnOnce() -> u64) -> u64 {
     let kept = fs::read_to_string(file).ok();
     let kept = kept.as_deref().and_then(|text| {
         let (written_by, rate) = text.trim().split_once(' ')?;

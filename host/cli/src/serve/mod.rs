@@ -6,7 +6,8 @@
 //! closed. A second signal ends the process at once; nothing acknowledged is lost by that.
 
 pub(crate) mod log;
-mod machine;
+pub(crate) mod machine;
+mod notify;
 mod otlp;
 pub(crate) mod signals;
 
@@ -247,6 +248,7 @@ pub(crate) fn start_host(
     let is_volatile = config.is_on("volatile");
     let manager_config = ManagerConfig {
         name: config.text("name").to_owned(),
+        build: crate::build::view(),
         capacity,
         in_hand: (!is_volatile).then(|| home.data.join("in-hand")),
         headroom: Some(Box::new(machine::headroom())),
@@ -317,15 +319,20 @@ async fn serve(
         let _ = stopping.await;
     }));
     announce(address, home)?;
+    notify::ready(address);
+    let alive = tokio::spawn(notify::alive(host.manager.handle()));
     let ended = tokio::select! {
         signal = signals.next() => {
             tracing::info!(signal, ?deadline, "stopping");
+            notify::stopping();
             None
         }
         ended = &mut server => Some(ended),
     };
     let begun = Instant::now();
     let stop_all = async {
+        // While it drains, the deadline bounds it, not the service manager's patience.
+        alive.abort();
         drop(stop);
         let ended = match ended {
             Some(ended) => ended,

@@ -265,6 +265,8 @@ pub(crate) struct StatusSchema {
     name: String,
     /// This program's version.
     version: String,
+    /// What it was built from.
+    build: BuildSchema,
     /// `running` or `draining`.
     phase: String,
     /// An operator paused the host.
