@@ -19,6 +19,7 @@ mod ledger;
 mod main_job;
 mod metrics;
 mod mount;
+mod operate;
 mod plugins;
 mod pressure;
 mod restart;

@@ -92,14 +92,23 @@ pub fn run_line(line: Vec<OsString>, samples: Option<Samples>) -> ExitCode {
     {
         return compile_child(rest).into();
     }
+    let is_check = arguments.first().is_some_and(|first| first == "check");
     let cli = match Cli::try_parse_from(line) {
         Ok(cli) => cli,
+        // Monitoring takes the usual code of wrong usage for an alarm.
+        Err(answer) if is_check && answer.use_stderr() => {
+            let _ = answer.print();
+            return ExitCode::from(commands::check::UNKNOWN);
+        }
         Err(answer) => return parsed_to_end(&answer),
     };
     match dispatch(&cli, samples) {
         Ok(()) => Exit::Done.into(),
         Err(failure) => {
             failure.report(io::stderr());
+            if is_check && !failure.message.is_empty() {
+                return ExitCode::from(commands::check::UNKNOWN);
+            }
             failure.exit.into()
         }
     }

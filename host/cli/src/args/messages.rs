@@ -259,6 +259,9 @@ pub(crate) struct RedriveArgs {
     /// Only those that came from this queue
     #[arg(long, value_name = "QUEUE", value_parser = queue_name)]
     pub(crate) from: Option<QueueName>,
+    /// Only those with this reason, such as rejected, trapped or hop-limit
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: Option<String>,
     /// Only those whose detail contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) detail: Option<String>,

@@ -6,14 +6,20 @@
 
 pub(crate) mod attributes;
 pub(crate) mod authors;
+pub(crate) mod check;
+pub(crate) mod dead_letters;
 pub(crate) mod definitions;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod files;
 pub(crate) mod messages;
+pub(crate) mod mqsc;
 pub(crate) mod new;
 pub(crate) mod operations;
 pub(crate) mod serve;
+pub(crate) mod shell;
+pub(crate) mod top;
 pub(crate) mod workshop;
 
 use std::path::PathBuf;
@@ -42,6 +48,7 @@ Examples:
   oncue get invoices --wait 10s         get one, print it, acknowledge it
   oncue explain orders                  why is the queue triggering, or why not?
   oncue tasks --failed                  what went wrong lately
+  oncue dlq list                        messages that nobody could handle, and why
 
 Settings come from flags, then ONCUE_* variables, then oncue.toml; see \"oncue config show\".
 
@@ -52,6 +59,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.";
 #[command(
     name = "oncue",
     version,
+    long_version = crate::build::LONG_VERSION.as_str(),
     about = ABOUT,
     long_about = LONG_ABOUT,
     after_long_help = EXAMPLES,
@@ -59,7 +67,6 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.";
     arg_required_else_help = true,
     infer_subcommands = false,
     max_term_width = 100
-    long_version = crate::build::LONG_VERSION.as_str(),
 )]
 pub(crate) struct Cli {
     /// Options of every command.
@@ -147,12 +154,21 @@ pub(crate) enum Command {
     Lease(messages::LeaseCommand),
     /// Put dead letters back to the queues they came from
     Redrive(messages::RedriveArgs),
+    /// Look at dead letters by their reasons; put them back, keep a copy, discard them
+    #[command(subcommand)]
+    Dlq(dead_letters::DeadLetterCommand),
     /// Define, show and change queues
     #[command(subcommand)]
     Queue(definitions::QueueCommand),
     /// Define, show and change processes: what runs when a trigger fires
     #[command(subcommand)]
     Process(definitions::ProcessCommand),
+    /// Write the definitions that operators have made, as a file
+    Export(files::ExportArgs),
+    /// Lay a file of definitions over the host, and show each change
+    Apply(files::ApplyArgs),
+    /// Do a script of IBM MQ: queues, processes, triggers
+    Mqsc(mqsc::MqscArgs),
     /// Show plugins, check components, go back to an earlier version
     #[command(subcommand)]
     Plugin(operations::PluginCommand),
@@ -176,15 +192,29 @@ pub(crate) enum Command {
     /// Show one task, or make a golden case of its failure
     #[command(subcommand)]
     Task(operations::TaskCommand),
+    /// Show what tasks wrote to their logs; -f goes on as tasks end
+    Logs(operations::LogsArgs),
     /// Show the state of the host
     Status,
+    /// Watch the host: queues, running tasks, what waits and why
+    Top(top::TopArgs),
     /// Show what the host has reserved for tasks, and what is left
     Ledger,
+    /// Answer a monitoring system: one line, and its own exit codes
+    #[command(subcommand, after_long_help = check::CHECK)]
+    Check(check::CheckCommand),
+    /// Check this machine, the directories and the host; says what to do
+    #[command(after_long_help = serve::DOCTOR)]
+    Doctor(serve::ServeArgs),
     /// Show the settings that hold, and where each comes from
     #[command(subcommand)]
     Config(serve::ConfigCommand),
     /// Write the WIT packages that handlers are built against
     Wit(authors::WitArgs),
+    /// Print what a shell needs to complete commands
+    Completions(shell::CompletionsArgs),
+    /// Write man pages, one for each command
+    Man(shell::ManArgs),
     /// Run the samples on a host of their own and show the triggers firing
     #[cfg(feature = "demo")]
     Demo(demo::DemoArgs),
@@ -222,3 +252,6 @@ pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod help_tests;

@@ -22,6 +22,15 @@ Examples:
   oncue tasks --failed --max 20
   oncue tasks --outcome out-of-fuel -o json";
 
+const LOGS: &str = "\
+Examples:
+  oncue logs                            what the last tasks wrote to their logs
+  oncue logs -f --plugin route-orders   and what tasks write from now on, as they end
+  oncue logs --failed --max 5 -o json
+
+The host keeps the end of each task's log (the process's \"log-limit\"), not all of it. With -o \
+json each task's record is a line.";
+
 const EXPORT: &str = "\
 Examples:
   oncue task export 17
@@ -133,6 +142,28 @@ pub(crate) struct TasksArgs {
     /// Up to so many
     #[arg(long, value_name = "NUMBER", default_value_t = 50,
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) max: u32,
+}
+
+/// Arguments of `logs`.
+#[derive(Args, Debug)]
+#[command(after_long_help = LOGS)]
+pub(crate) struct LogsArgs {
+    /// Go on with tasks as they end, until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only tasks of this queue
+    #[arg(long, value_name = "QUEUE", value_parser = queue_name)]
+    pub(crate) queue: Option<QueueName>,
+    /// Only tasks of this plugin
+    #[arg(long, value_name = "PLUGIN")]
+    pub(crate) plugin: Option<String>,
+    /// Only tasks that failed
+    #[arg(long)]
+    pub(crate) failed: bool,
+    /// Begin with up to so many tasks that have ended
+    #[arg(long, value_name = "NUMBER", default_value_t = 20,
+        value_parser = clap::value_parser!(u32).range(0..=1_000))]
     pub(crate) max: u32,
 }
 

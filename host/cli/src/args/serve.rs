@@ -16,6 +16,17 @@ The log is on stderr.
 SIGTERM or SIGINT: the host takes no new work, lets tasks end within --shutdown-deadline, and \
 ends with exit code 0. A second signal ends it at once; nothing acknowledged is lost.";
 
+pub(crate) const DOCTOR: &str = "\
+Examples:
+  oncue doctor
+  oncue doctor --data-dir /var/lib/oncue --plugins-dir /etc/oncue/plugins -o json
+
+Works with and without a running host, and changes nothing. Run it as the user that the host runs \
+as: limits and permissions are those of this process. Each line is ok, warn or fail; what to do \
+stands below.
+
+Exit codes: 0 nothing fails, 1 something does.";
+
 /// The settings of a host as flags. What each means stands in `config` too, with its default.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ServeArgs {

@@ -3,6 +3,7 @@
 //! It knows how `/v1` says things (paths, headers, problems), not what they mean. It does not
 //! retry: whether a repeat is harmless is known by the caller alone. Only `http` is spoken.
 
+mod events;
 mod problem;
 mod request;
 

@@ -38,6 +38,14 @@ impl Request {
         Self::new(http::Method::GET, path)
     }
 
+    /// A `GET` of one of the host's own paths, which stand beside `/v1`.
+    pub(crate) fn of_host(path: &str) -> Self {
+        Self {
+            path: format!("/{path}"),
+            ..Self::new(http::Method::GET, &[])
+        }
+    }
+
     /// A `POST`.
     pub(crate) fn post(path: &[&str]) -> Self {
         Self {

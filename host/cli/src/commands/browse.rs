@@ -14,7 +14,7 @@ use crate::render::values::{at, cell, items, plain};
 const TEXT_LENGTH: usize = 40;
 
 /// Longest detail of a dead letter, in characters.
-const DETAIL_LENGTH: usize = 60;
+pub(super) const DETAIL_LENGTH: usize = 60;
 
 /// Shows one page of messages.
 pub(super) fn run(context: &Context, args: &BrowseArgs) -> Result<(), Failure> {
@@ -41,7 +41,8 @@ pub(super) fn run(context: &Context, args: &BrowseArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(page: &Value) -> Table {
+/// Messages as a table; columns that nobody fills are left out.
+pub(super) fn table(page: &Value) -> Table {
     let messages = items(page);
     let has = |field: &str| messages.iter().any(|message| !at(message, field).is_null());
     let (groups, correlations) = (has("group"), has("correlation-id"));

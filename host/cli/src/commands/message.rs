@@ -1,12 +1,10 @@
-//! `message` and `redrive`: one message, or dead letters by the dozen.
+//! `message`: one message of a queue.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::task::section;
-use super::{Context, done, messages};
-use crate::args::messages::{
-    MessageArgs, MessageCommand, RedriveArgs, RemoveMessageArgs, ShowMessageArgs,
-};
+use super::{Context, done};
+use crate::args::messages::{MessageArgs, MessageCommand, RemoveMessageArgs, ShowMessageArgs};
 use crate::client::Request;
 use crate::exit::{Exit, Failure};
 use crate::render::Screen;
@@ -37,8 +35,13 @@ fn path(args: &MessageArgs) -> (String, String) {
 
 fn show(context: &Context, args: &ShowMessageArgs) -> Result<(), Failure> {
     let (queue, id) = path(&args.message);
-    let request = Request::get(&["queues", &queue, "messages", &id]);
-    if args.raw {
+    show_one(context, &queue, &id, args.raw)
+}
+
+/// Shows one message: fields, what a dead letter left behind, body.
+pub(super) fn show_one(context: &Context, queue: &str, id: &str, raw: bool) -> Result<(), Failure> {
+    let request = Request::get(&["queues", queue, "messages", id]);
+    if raw {
         return context.screen.raw(&context.client.send(request)?.body);
     }
     let message = context
@@ -53,7 +56,7 @@ fn show(context: &Context, args: &ShowMessageArgs) -> Result<(), Failure> {
     section(context, "backtrace of the last attempt:", &text(BACKTRACE))?;
     context.screen.line("")?;
     context.screen.headline("body:")?;
-    print_body(&context.screen, &id, &body_of(&message)?)
+    print_body(&context.screen, id, &body_of(&message)?)
 }
 
 /// The body in a message's JSON.
@@ -106,35 +109,6 @@ fn release(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
         context,
         &answer,
         &format!("message {id} is free again on queue \"{queue}\""),
-    )
-}
-
-/// Puts dead letters back to the queues they came from.
-pub(super) fn redrive(context: &Context, args: &RedriveArgs) -> Result<(), Failure> {
-    let mut filter = Map::new();
-    if !args.id.is_empty() {
-        let ids: Vec<String> = args.id.iter().map(ToString::to_string).collect();
-        filter.insert("ids".to_owned(), ids.into());
-    }
-    let from = args.from.as_ref().map(ToString::to_string);
-    filter.extend(from.map(|from| ("from".to_owned(), from.into())));
-    filter.extend(
-        args.detail
-            .clone()
-            .map(|detail| ("detail".to_owned(), detail.into())),
-    );
-    filter.extend(args.max.map(|max| ("max".to_owned(), max.into())));
-    let name = args.queue.as_str();
-    let request = Request::post(&["queues", name, "redrive"]).json(&Value::Object(filter));
-    context
-        .screen
-        .progress(|| format!("redriving queue \"{name}\" ..."));
-    let answer = context.client.ask(request)?;
-    let count = messages(at(&answer, "redriven"));
-    done(
-        context,
-        &answer,
-        &format!("queue \"{name}\": {count} went back"),
     )
 }
 

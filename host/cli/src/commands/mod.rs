@@ -5,20 +5,28 @@
 //! exceptions: no host is asked there.
 
 mod browse;
+pub(crate) mod check;
 mod component;
 mod config;
+mod dead_letters;
+mod definitions;
+mod doctor;
 mod explain;
 mod export;
 mod get;
 mod lease;
+mod logs;
 mod message;
+mod mqsc;
 mod new;
 pub(crate) mod plugin;
 mod process;
 mod put;
 mod queue;
+mod shell;
 mod status;
 mod task;
+mod top;
 mod trigger;
 mod wit;
 
@@ -77,9 +85,13 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Browse(args) => browse::run(context, args),
         Command::Message(command) => message::run(context, command),
         Command::Lease(command) => lease::run(context, command),
-        Command::Redrive(args) => message::redrive(context, args),
+        Command::Redrive(args) => dead_letters::redrive_plainly(context, args),
+        Command::Dlq(command) => dead_letters::run(context, command),
         Command::Queue(command) => queue::run(context, command),
         Command::Process(command) => process::run(context, command),
+        Command::Export(args) => definitions::export(context, args),
+        Command::Apply(args) => definitions::apply(context, args),
+        Command::Mqsc(args) => mqsc::run(context, args),
         Command::Plugin(command) => plugin::run(context, command),
         Command::New(args) => new::run(context, args),
         Command::Run(args) => workshop::run(&context.screen, args),
@@ -90,9 +102,15 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Explain(args) => explain::run(context, args),
         Command::Tasks(args) => task::list(context, args),
         Command::Task(command) => task::run(context, command),
+        Command::Logs(args) => logs::run(context, args),
         Command::Status => status::run(context),
+        Command::Top(args) => top::run(context, args),
         Command::Ledger => status::ledger(context),
+        Command::Check(command) => check::run(context, command),
+        Command::Doctor(args) => doctor::run(context, cli, args),
         Command::Wit(args) => wit::run(context, args),
+        Command::Completions(args) => shell::completions(context, args),
+        Command::Man(args) => shell::man(context, args),
         Command::Config(command) => config::run(context, cli, command),
         Command::Serve(_) | Command::Dev(_) => unreachable!("the caller runs it itself"),
         #[cfg(feature = "demo")]
