@@ -108,6 +108,17 @@ fn an_operators_word_ends_the_wait_before_the_next_message() {
 }
 
 #[test]
+fn what_an_operator_changed_meanwhile_holds_for_the_next_message() {
+    let (mut rig, mut run, _over) = after_one(&[]);
+    assert!(!run.go(&mut rig));
+    rig.process("pipe", &[("fuel", "7 M")]);
+    put_quietly(&mut rig, &["b"]);
+    assert!(run.go(&mut rig), "the task with the old attributes ends");
+    assert_eq!(run.calls(), ["a"]);
+    assert_eq!(rig.next_task().spec().attributes.fuel, 7_000_000);
+}
+
+#[test]
 fn a_stop_ends_the_wait() {
     let (mut rig, mut run, _over) = after_one(&[]);
     assert!(!run.go(&mut rig));
