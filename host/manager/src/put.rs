@@ -119,8 +119,10 @@ fn faults(options: &PutOptions) -> Vec<Fault> {
             format!("is {delay} ms; at most {MAX_DELAY} (a year) is allowed"),
         );
     }
-    if options.properties.len() > MAX_PROPERTIES {
-        let count = options.properties.len();
+    // A trace context is bounded by itself, and may have been added here.
+    let own = |(name, _): &&(String, String)| !crate::traces::is_ours(name);
+    let count = options.properties.iter().filter(own).count();
+    if count > MAX_PROPERTIES {
         fault(
             "properties",
             format!("there are {count}; at most {MAX_PROPERTIES} are allowed"),
@@ -129,6 +131,7 @@ fn faults(options: &PutOptions) -> Vec<Fault> {
     let bytes: usize = options
         .properties
         .iter()
+        .filter(own)
         .map(|(n, v)| n.len() + v.len())
         .sum();
     if bytes > MAX_PROPERTY_BYTES {
@@ -149,6 +152,21 @@ fn faults(options: &PutOptions) -> Vec<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_context_counts_among_no_properties() {
+        let named = |number: usize| (format!("p{number}"), String::new());
+        let mut options = PutOptions {
+            properties: (0..MAX_PROPERTIES).map(named).collect(),
+            ..PutOptions::default()
+        };
+        let context = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let context = ("traceparent".to_owned(), context.to_owned());
+        options.properties.push(context);
+        assert_eq!(faults(&options).len(), 0);
+        options.properties.push(named(MAX_PROPERTIES));
+        assert_eq!(faults(&options).len(), 1);
+    }
 
     #[test]
     fn every_fault_of_the_options_is_named_at_once() {
