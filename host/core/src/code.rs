@@ -205,6 +205,8 @@ codes! {
     TimedOut = "timed-out", Unavailable;
     /// The host is stopping and takes no new work.
     Draining = "draining", Unavailable;
+    /// A check of the host's health has failed.
+    Unhealthy = "unhealthy", Unavailable;
     /// The host is starting and not ready yet.
     Starting = "starting", Unavailable;
     /// No host answers at the address.

@@ -33,7 +33,7 @@ use crate::wire::header::REQUEST_ID;
 const MAX_REQUEST_ID: usize = 128;
 
 /// Routes that answer whatever the load.
-const ALWAYS: [&str; 2] = ["/livez", "/readyz"];
+const ALWAYS: [&str; 3] = ["/livez", "/readyz", "/startupz"];
 
 /// The event stream: it waits, and counts itself among those who do.
 const EVENTS: &str = "/v1/events";

@@ -6,5 +6,5 @@ mod path;
 mod query;
 
 pub(crate) use body::{Fields, Payload, permits_of};
-pub(crate) use path::{IdPath, PluginPath, ProcessPath, QueuePath, TaskPath, TokenPath};
+pub(crate) use path::{CheckPath, IdPath, PluginPath, ProcessPath, QueuePath, TaskPath, TokenPath};
 pub(crate) use query::Query;

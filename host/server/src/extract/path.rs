@@ -12,6 +12,7 @@ use oncue_core::unit_of_work::LeaseToken;
 use oncue_manager::tasks::TaskId;
 
 use crate::error::Problem;
+use crate::routes::health::Check;
 use crate::wire::lease;
 
 /// The raw text of one parameter of the path.
@@ -63,6 +64,26 @@ name_path!(
     /// `{plugin}`.
     PluginPath(PluginName) = "plugin"
 );
+
+/// `{check}`: a check of the host's health.
+#[derive(Debug)]
+pub(crate) struct CheckPath(pub(crate) Check);
+
+impl<S: Send + Sync> FromRequestParts<S> for CheckPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = parameter(parts, state, "check").await?;
+        let known = Check::ALL.into_iter().find(|(_, name)| *name == text);
+        known.map(|(check, _)| Self(check)).ok_or_else(|| {
+            let names = Check::ALL.map(|(_, name)| name).join(", ");
+            let shown: String = text.chars().take(60).collect();
+            let shown = shown.escape_debug();
+            let detail = format!("check \"{shown}\" does not exist; use {names}");
+            Problem::new(Code::NotFound, detail)
+        })
+    }
+}
 
 /// `{id}`: a message.
 #[derive(Debug)]

@@ -114,10 +114,10 @@ async fn show_ledger(State(app): State<App>, query: Query) -> Answer<Json<Value>
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Health {
     /// `ok`.
-    status: &'static str,
+    pub(super) status: &'static str,
     /// Each check, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    checks: Option<Vec<Check>>,
+    pub(super) checks: Option<Vec<Check>>,
 }
 
 /// One check of the host's health.

@@ -40,8 +40,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     get, path = "/metrics", tag = "host",
     responses(
         (status = 200, description = "Metrics", content(
-            (String = "text/plain"),
-            (String = "application/openmetrics-text")
+            (String = "text/plain; version=0.0.4; charset=utf-8"),
+            (String = "application/openmetrics-text; version=1.0.0; charset=utf-8")
         )),
         Common
     )
@@ -77,8 +77,8 @@ async fn metrics(State(app): State<App>, query: Query, headers: HeaderMap) -> An
     ),
     responses(
         (status = 200, description = "Metrics", content(
-            (String = "text/plain"),
-            (String = "application/openmetrics-text")
+            (String = "text/plain; version=0.0.4; charset=utf-8"),
+            (String = "application/openmetrics-text; version=1.0.0; charset=utf-8")
         )),
         Common
     )

@@ -13,6 +13,7 @@ use crate::guard::{self, Api};
 
 mod dead_letters;
 mod events;
+pub(crate) mod health;
 mod host;
 mod leases;
 mod messages;
@@ -41,6 +42,7 @@ fn all() -> OpenApiRouter<App> {
         .merge(tasks::routes())
         .merge(host::routes())
         .merge(metrics::routes())
+        .merge(health::routes())
         .merge(events::routes())
 }
 

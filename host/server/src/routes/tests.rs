@@ -164,3 +164,39 @@ async fn what_waits_ends_when_the_server_stops() {
         .expect("an end");
     assert!(rest.is_empty(), "{rest:?}");
 }
+
+#[tokio::test]
+async fn each_check_of_the_health_answers_for_itself() {
+    let (app, _manager) = app(ServerOptions::default());
+    let router = api_of(app.clone());
+    let ask = async |path: &str| {
+        router
+            .clone()
+            .oneshot(request(path))
+            .await
+            .expect("infallible")
+    };
+    assert_eq!(ask("/startupz").await.status(), 200);
+    for (_, check) in health::Check::ALL {
+        let response = ask(&format!("/v1/health/checks/{check}")).await;
+        assert_eq!(response.status(), 200, "{check}");
+        assert_eq!(problem(response).await["status"], "ok", "{check}");
+    }
+    app.handle.pause_host(true).await.expect("it is paused");
+    let response = ask("/v1/health/checks/triggers").await;
+    assert_eq!(response.status(), 503);
+    assert_eq!(problem(response).await["code"], "unhealthy");
+    assert_eq!(ask("/v1/health/checks/store").await.status(), 200);
+    let name = oncue_core::names::QueueName::dead_letter();
+    let closed = [("put".to_owned(), "disabled".to_owned())];
+    let patch = oncue_core::definition::QueuePatch::parse_flags(&closed).expect("a patch");
+    app.handle
+        .alter_queue(name, patch)
+        .await
+        .expect("it is altered");
+    let response = ask("/v1/health/checks/dlq").await;
+    assert_eq!(response.status(), 503);
+    let told = problem(response).await["detail"].to_string();
+    assert!(told.contains("put is disabled"), "{told}");
+    assert_eq!(ask("/v1/health/checks/disc").await.status(), 404);
+}

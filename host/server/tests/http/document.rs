@@ -52,6 +52,10 @@ const ROUTES: [&str; 46] = [
     "GET /metrics/detailed",
     "GET /livez",
     "GET /readyz",
+    "GET /startupz",
+    "GET /v1/health/checks/{check}",
+    "GET /metrics",
+    "GET /metrics/detailed",
     "GET /openapi.json",
 ];
 
@@ -152,6 +156,7 @@ async fn every_documented_route_is_served() {
             .replace("{plugin}", "nowhere")
             .replace("{id}", &"0".repeat(24))
             .replace("{token}", &"0".repeat(32))
+            .replace("{check}", "store")
             .replace("{task}", "66");
         let answered = server.call(method, &path, &[], "").await;
         let code = if answered.status.as_u16() >= 400 {
