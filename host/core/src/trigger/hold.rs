@@ -138,78 +138,58 @@ pub enum HoldReason {
     Draining,
 }
 
-/// The permanent names, in the order of the documentation.
-pub const ALL_NAMES: [&str; 29] = [
-    "empty",
-    "below-trigger-priority",
-    "delayed",
-    "leased",
-    "in-open-unit",
-    "trigger-pending",
-    "trigger-off-by-operator",
-    "trigger-off-by-depth",
-    "trigger-type-none",
-    "paused",
-    "get-disabled",
-    "consumer-open",
-    "at-max-tasks",
-    "already-in-process",
-    "insufficient-memory",
-    "insufficient-fuel",
-    "no-task-slot",
-    "no-process",
-    "component-missing",
-    "component-compiling",
-    "component-quarantined",
-    "start-failed",
-    "backing-off",
-    "waiting-for-depth",
-    "group-busy",
-    "retry-delay",
-    "parked-message",
-    "store-stopped",
-    "draining",
-];
+/// Makes the permanent names and their list from one list: a reason without a name does not
+/// compile, and what has a name is listed.
+macro_rules! names {
+    ($($reason:pat => $name:literal,)+) => {
+        /// The permanent names, in the order of the documentation.
+        pub const ALL_NAMES: [&str; [$($name),+].len()] = [$($name),+];
+
+        impl HoldReason {
+            /// The permanent name.
+            #[must_use]
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $($reason => $name,)+
+                }
+            }
+        }
+    };
+}
+
+names! {
+    Self::Empty => "empty",
+    Self::BelowTriggerPriority { .. } => "below-trigger-priority",
+    Self::Delayed { .. } => "delayed",
+    Self::Leased(_) => "leased",
+    Self::InOpenUnit(_) => "in-open-unit",
+    Self::TriggerPending => "trigger-pending",
+    Self::TriggerOffByOperator => "trigger-off-by-operator",
+    Self::TriggerOffByDepth => "trigger-off-by-depth",
+    Self::TriggerTypeNone => "trigger-type-none",
+    Self::Paused(_) => "paused",
+    Self::GetDisabled => "get-disabled",
+    Self::ConsumerOpen { .. } => "consumer-open",
+    Self::AtMaxTasks { .. } => "at-max-tasks",
+    Self::AlreadyInProcess => "already-in-process",
+    Self::InsufficientMemory { .. } | Self::InsufficientHostMemory { .. } => "insufficient-memory",
+    Self::InsufficientFuel { .. } => "insufficient-fuel",
+    Self::NoTaskSlot { .. } => "no-task-slot",
+    Self::NoProcess(_) => "no-process",
+    Self::ComponentMissing(_) => "component-missing",
+    Self::ComponentCompiling(_) => "component-compiling",
+    Self::ComponentQuarantined(_) => "component-quarantined",
+    Self::StartFailed(_) => "start-failed",
+    Self::BackingOff { .. } => "backing-off",
+    Self::WaitingForDepth { .. } => "waiting-for-depth",
+    Self::GroupBusy(_) => "group-busy",
+    Self::RetryDelay(_) => "retry-delay",
+    Self::ParkedMessage(_) => "parked-message",
+    Self::StoreStopped => "store-stopped",
+    Self::Draining => "draining",
+}
 
 impl HoldReason {
-    /// The permanent name.
-    #[must_use]
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::BelowTriggerPriority { .. } => "below-trigger-priority",
-            Self::Delayed { .. } => "delayed",
-            Self::Leased(_) => "leased",
-            Self::InOpenUnit(_) => "in-open-unit",
-            Self::TriggerPending => "trigger-pending",
-            Self::TriggerOffByOperator => "trigger-off-by-operator",
-            Self::TriggerOffByDepth => "trigger-off-by-depth",
-            Self::TriggerTypeNone => "trigger-type-none",
-            Self::Paused(_) => "paused",
-            Self::GetDisabled => "get-disabled",
-            Self::ConsumerOpen { .. } => "consumer-open",
-            Self::AtMaxTasks { .. } => "at-max-tasks",
-            Self::AlreadyInProcess => "already-in-process",
-            Self::InsufficientMemory { .. } | Self::InsufficientHostMemory { .. } => {
-                "insufficient-memory"
-            }
-            Self::InsufficientFuel { .. } => "insufficient-fuel",
-            Self::NoTaskSlot { .. } => "no-task-slot",
-            Self::NoProcess(_) => "no-process",
-            Self::ComponentMissing(_) => "component-missing",
-            Self::ComponentCompiling(_) => "component-compiling",
-            Self::ComponentQuarantined(_) => "component-quarantined",
-            Self::StartFailed(_) => "start-failed",
-            Self::BackingOff { .. } => "backing-off",
-            Self::WaitingForDepth { .. } => "waiting-for-depth",
-            Self::GroupBusy(_) => "group-busy",
-            Self::RetryDelay(_) => "retry-delay",
-            Self::ParkedMessage(_) => "parked-message",
-            Self::StoreStopped => "store-stopped",
-            Self::Draining => "draining",
-        }
-    }
-
     /// True when messages that become ready can change the answer. False for what only an event of
     /// another kind can: a task's end, its first get, an operator's word. `starting` tells whether
     /// one more start waits for the starts under way, however many messages count (type first).

@@ -76,7 +76,7 @@ pub(crate) fn start_reasons() -> Vec<HoldReason> {
 #[test]
 fn the_names_are_those_of_the_documentation() {
     let names: BTreeSet<&str> = samples().iter().map(HoldReason::as_str).collect();
-    let listed: BTreeSet<&str> = ALL_NAMES.into_iter().collect();
+    let listed: BTreeSet<&str> = ALL_NAMES.iter().copied().collect();
     assert_eq!(names, listed);
     assert_eq!(listed.len(), ALL_NAMES.len(), "a name is listed twice");
 }
