@@ -43,6 +43,8 @@ pub struct Unit {
     pub records: Vec<RecordChange>,
     /// A task record to keep, as an opaque row.
     pub task: Option<TaskRow>,
+    /// Which task records stay, of all that are there after this unit.
+    pub keep_tasks: Option<KeepTasks>,
     /// What an idempotency key held by an earlier commit means: for an application the first put's
     /// id is the answer; for a handler, which was already told another id, it is a conflict.
     pub key_taken_is_conflict: bool,
@@ -236,7 +238,22 @@ pub struct RecordChange {
     pub value: Option<Bytes>,
 }
 
-/// A task record to keep: the newest are kept within a bound of bytes.
+/// How much is kept of task records. One unit drops up to [`KeepTasks::MAX_DROPPED`] of them, the
+/// oldest first; the rest is for the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepTasks {
+    /// Bytes of rows; the newest one stays however long it is.
+    pub bytes: u64,
+    /// Records with lower ids are dropped.
+    pub from: u64,
+}
+
+impl KeepTasks {
+    /// Records that one unit drops at most.
+    pub const MAX_DROPPED: usize = 1_000;
+}
+
+/// A task record to keep. How many are kept, [`KeepTasks`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRow {
     /// Task ids grow with time.

@@ -77,8 +77,8 @@ use crate::unit_of_work::{LeaseToken, OwnerId, RecordKind, Revision, Wait};
 pub use self::browsing::{Page, Place};
 pub use self::unit::Refused;
 
-/// Task records are kept, newest first, up to so many bytes of rows.
-pub const TASK_ROWS_MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of task records that are kept whatever a unit says: a bound for a caller that never says.
+pub const TASK_ROWS_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// Forgotten keys removed by one claim, at most: bounds the time of the call.
 const KEYS_FORGOTTEN_PER_CLAIM: usize = 1024;

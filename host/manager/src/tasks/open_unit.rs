@@ -253,6 +253,7 @@ impl OpenUnit {
                 .collect(),
             records: Vec::new(),
             task: None,
+            keep_tasks: None,
             key_taken_is_conflict: true,
             chain: None,
             refuse_when_busy: false,

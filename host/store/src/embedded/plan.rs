@@ -192,6 +192,9 @@ impl Batch {
             self.plan_task(engine, index, row, replaced)
                 .map_err(stopped)?;
         }
+        if let Some(keep) = unit.keep_tasks {
+            self.trim_tasks(engine, index, keep).map_err(stopped)?;
+        }
         Ok(Receipt {
             commit,
             puts: checked.answers,

@@ -1,9 +1,9 @@
-//! Task records: the newest are kept, within a bound of bytes.
+//! Task records: the newest are kept, within bounds of bytes and ids.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use oncue_core::queue::model::TASK_ROWS_MAX_BYTES;
-use oncue_core::unit_of_work::TaskRow;
+use oncue_core::unit_of_work::{KeepTasks, TaskRow};
 
 use super::codec::seal;
 use super::engine::Engine;
@@ -30,8 +30,7 @@ impl Batch {
         }
     }
 
-    /// Keeps a task row, and drops the oldest while there are too many bytes of them; the last one
-    /// always stays.
+    /// Keeps a task row, within the store's own bound.
     pub(super) fn plan_task(
         &mut self,
         engine: &Engine,
@@ -46,15 +45,32 @@ impl Batch {
         progress.task_bytes =
             (progress.task_bytes + row.value.len() as u64).saturating_sub(replaced);
         progress.task_low = progress.task_low.min(row.id);
-        if progress.task_bytes <= TASK_ROWS_MAX_BYTES {
+        let keep = KeepTasks {
+            bytes: TASK_ROWS_MAX_BYTES,
+            from: 0,
+        };
+        self.trim_tasks(engine, index, keep)
+    }
+
+    /// Drops the oldest task rows, of those that are too many or too old; of too many the last one
+    /// always stays.
+    pub(super) fn trim_tasks(
+        &mut self,
+        engine: &Engine,
+        index: &Index,
+        keep: KeepTasks,
+    ) -> Result<(), StoreError> {
+        let progress = &self.progress;
+        let mut excess = progress.task_bytes.saturating_sub(keep.bytes);
+        if excess == 0 && progress.task_low >= keep.from {
             return Ok(());
         }
         let start = layout::task(progress.task_low);
+        let below = layout::task(keep.from);
         let mut oldest: BTreeMap<Key, u64> = BTreeMap::new();
         let planned = self
             .rows
             .range((Space::Tasks, start.clone())..=(Space::Tasks, layout::MARK_KEY.to_vec()));
-        let mut excess = self.progress.task_bytes - TASK_ROWS_MAX_BYTES;
         let mut planned_deletes = BTreeSet::new();
         for ((_, key), row) in planned {
             if let Planned::Sealed(row) = row {
@@ -64,25 +80,34 @@ impl Batch {
             }
         }
         let mut stored = engine.scan(&index.view, Space::Tasks, &start, layout::MARK_KEY);
-        let mut read_bytes = 0;
-        while read_bytes <= excess
-            && let Some(row) = stored.next()
-        {
+        let (mut read_bytes, mut read_rows, mut is_past) = (0, 0, false);
+        let mut is_last_known = false;
+        while read_rows < KeepTasks::MAX_DROPPED && (read_bytes <= excess || !is_past) {
+            let Some(row) = stored.next() else {
+                is_last_known = true;
+                break;
+            };
             let (key, record) = row?;
+            is_past |= key >= below;
             if !planned_deletes.contains(&key) {
+                read_rows += 1;
                 read_bytes += record.payload().len() as u64;
                 oldest
                     .entry(key)
                     .or_insert_with(|| record.payload().len() as u64);
             }
         }
-        let is_last_known = stored.next().is_none();
-        while excess > 0
-            && (oldest.len() > 1 || !is_last_known)
-            && let Some((key, length)) = oldest.pop_first()
-        {
+        for _ in 0..KeepTasks::MAX_DROPPED {
+            let Some((key, length)) = oldest.first_key_value().map(|(k, l)| (k.clone(), *l)) else {
+                break;
+            };
+            let too_many = excess > 0 && (oldest.len() > 1 || !is_last_known);
+            if key >= below && !too_many {
+                break;
+            }
+            oldest.pop_first();
             excess = excess.saturating_sub(length);
-            self.progress.task_bytes -= length;
+            self.progress.task_bytes = self.progress.task_bytes.saturating_sub(length);
             self.progress.task_low =
                 layout::first_number(&key).map_or(0, |id| id.saturating_add(1));
             self.delete(Space::Tasks, key);

@@ -190,6 +190,7 @@ macro_rules! contract {
                 a_unit_may_not_put_into_the_queue_it_deletes,
                 tasks_are_listed_newest_first_and_by_pages,
                 the_newest_tasks_are_kept_within_a_bound,
+                old_tasks_are_dropped_some_at_a_time,
                 the_clock_of_a_store_is_its_caller;
         }
     };

@@ -1,11 +1,13 @@
 //! Definition rows and task rows.
 
 use bytes::Bytes;
-use oncue_core::queue::model::TASK_ROWS_MAX_BYTES;
-use oncue_core::unit_of_work::{TaskRow, Unit};
+use oncue_core::unit_of_work::{KeepTasks, TaskRow, Unit};
 use oncue_store::{CommitError, StoreError};
 
 use crate::rig::{END, NOW, Rig, next, queue, record, remove};
+
+/// Bytes of task rows that these tests have kept.
+const KEPT_BYTES: u64 = 16 << 20;
 
 fn delete(rig: &Rig, name: &str) -> Result<(), CommitError> {
     let records = vec![record(&queue(name), None)];
@@ -21,8 +23,13 @@ fn keep(rig: &Rig, id: u64, value: impl Into<Bytes>) {
         id,
         value: value.into(),
     });
+    let keep_tasks = Some(KeepTasks {
+        bytes: KEPT_BYTES,
+        from: 0,
+    });
     rig.commit(Unit {
         task,
+        keep_tasks,
         ..Unit::default()
     })
     .unwrap();
@@ -127,7 +134,7 @@ pub fn tasks_are_listed_newest_first_and_by_pages(rig: &mut Rig) {
 
 pub fn the_newest_tasks_are_kept_within_a_bound(rig: &mut Rig) {
     const ROW: usize = 1024 * 1024;
-    let fit = TASK_ROWS_MAX_BYTES / ROW as u64;
+    let fit = KEPT_BYTES / ROW as u64;
     let written = fit * 2 + 3;
     for id in 1..=written {
         keep(rig, id, vec![0; ROW]);
@@ -147,6 +154,37 @@ pub fn the_newest_tasks_are_kept_within_a_bound(rig: &mut Rig) {
     assert!(count >= fit / 2, "{count} rows are too few");
     let newest: Vec<_> = (0..count).map(|n| written - n).collect();
     assert_eq!(kept, newest);
+}
+
+pub fn old_tasks_are_dropped_some_at_a_time(rig: &mut Rig) {
+    const ROWS: u64 = 1_500;
+    let kept = |rig: &Rig| rig.store().tasks(None, 5_000).unwrap();
+    for id in 1..=ROWS {
+        keep(rig, id, "a task");
+    }
+    assert_eq!(kept(rig).len() as u64, ROWS);
+    let drop_below = |rig: &Rig, from| {
+        let keep_tasks = Some(KeepTasks {
+            bytes: KEPT_BYTES,
+            from,
+        });
+        rig.commit(Unit {
+            keep_tasks,
+            ..Unit::default()
+        })
+        .unwrap();
+    };
+    drop_below(rig, 1_300);
+    let most = KeepTasks::MAX_DROPPED as u64;
+    assert_eq!(kept(rig).last().unwrap().0, most + 1);
+    drop_below(rig, 1_300);
+    drop_below(rig, 1_300);
+    assert_eq!(kept(rig).last().unwrap().0, 1_300);
+    assert_eq!(kept(rig).len() as u64, ROWS - 1_299);
+    drop_below(rig, ROWS + 1);
+    assert!(kept(rig).is_empty(), "old is old, also of the last one");
+    keep(rig, ROWS + 7, "a new one");
+    assert_eq!(kept(rig).len(), 1);
 }
 
 pub fn the_clock_of_a_store_is_its_caller(rig: &mut Rig) {

@@ -8,8 +8,8 @@ use crate::message::{Attempts, Body, Message, MessageId, Sequence};
 use crate::names::QueueName;
 use crate::time::Timestamp;
 use crate::unit_of_work::{
-    Disposition, Put, PutAnswer, Receipt, RecordChange, RecordKind, Revision, Settle, StateWrite,
-    TaskRow, Unit, Wait,
+    Disposition, KeepTasks, Put, PutAnswer, Receipt, RecordChange, RecordKind, Revision, Settle,
+    StateWrite, TaskRow, Unit, Wait,
 };
 
 /// Why a unit was not applied. Nothing of it is visible.
@@ -87,6 +87,9 @@ impl Model {
         }
         if let Some(row) = unit.task {
             self.keep_task(row);
+        }
+        if let Some(keep) = unit.keep_tasks {
+            self.trim_tasks(keep);
         }
         Ok(Receipt {
             commit: self.commit,
@@ -353,11 +356,24 @@ impl Model {
         if let Some(old) = self.tasks.insert(row.id, row.value) {
             self.task_bytes -= old.len() as u64;
         }
-        while self.task_bytes > TASK_ROWS_MAX_BYTES
-            && self.tasks.len() > 1
-            && let Some((_, oldest)) = self.tasks.pop_first()
-        {
-            self.task_bytes -= oldest.len() as u64;
+        self.trim_tasks(KeepTasks {
+            bytes: TASK_ROWS_MAX_BYTES,
+            from: 0,
+        });
+    }
+
+    fn trim_tasks(&mut self, keep: KeepTasks) {
+        for _ in 0..KeepTasks::MAX_DROPPED {
+            let Some((id, _)) = self.tasks.first_key_value() else {
+                return;
+            };
+            let too_many = self.task_bytes > keep.bytes && self.tasks.len() > 1;
+            if *id >= keep.from && !too_many {
+                return;
+            }
+            if let Some((_, oldest)) = self.tasks.pop_first() {
+                self.task_bytes -= oldest.len() as u64;
+            }
         }
     }
 }
