@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod alarm;
 pub mod backout;
 pub mod code;
 pub mod definition;
@@ -21,6 +22,7 @@ pub mod quantity;
 pub mod queue;
 pub mod queue_table;
 pub mod quick_hash;
+pub mod schedule;
 pub mod time;
 pub mod trace;
 pub mod trigger;

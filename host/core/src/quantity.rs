@@ -35,7 +35,7 @@ const TIME: [Unit; 5] = [
 ];
 
 /// The word for a time that never comes.
-const NEVER: &str = "never";
+pub(crate) const NEVER: &str = "never";
 
 const SIZE_CURE: &str =
     "write a whole number, alone or with K, M, G, T (thousands) or KiB, MiB, GiB, TiB (1024s)";

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::alarm::Watch;
 use crate::definition::{Pool, QueueAttributes, QueueDefinition, QueuePatch};
 use crate::names::QueueName;
 use crate::process_table::ProcessTable;
@@ -41,6 +42,8 @@ pub struct QueueEntry {
     pub next_due: Option<Timestamp>,
     /// The code of the reason at the last question, kept by the caller; `None` when it fired.
     pub reason: Option<&'static str>,
+    /// What its alarms remember; kept by the caller.
+    pub watch: Watch,
 }
 
 impl QueueEntry {
@@ -78,6 +81,7 @@ impl QueueEntry {
             oldest_counted: None,
             next_due: None,
             reason: None,
+            watch: Watch::default(),
         }
     }
 

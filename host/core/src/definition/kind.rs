@@ -10,8 +10,8 @@ use super::raw::Raw;
 use super::words::Words;
 use crate::names::{NameError, ProcessName, QueueName};
 use crate::quantity::{
-    QuantityError, format_bytes, format_count, format_millis, format_millis_or_never, parse_millis,
-    parse_millis_or_never, parse_size,
+    NEVER, QuantityError, format_bytes, format_count, format_millis, format_millis_or_never,
+    parse_millis, parse_millis_or_never, parse_size,
 };
 
 /// How values of one kind are read and written.
@@ -205,6 +205,34 @@ impl Kind<Option<u64>> for MillisOrNever {
 
     fn write(&self, value: &Option<u64>) -> Raw {
         Raw::Text(format_millis_or_never(*value))
+    }
+}
+
+/// A percentage from 0 to 100, or `never`.
+pub(super) struct PercentOrNever;
+
+impl Kind<Option<u8>> for PercentOrNever {
+    fn accepts(&self) -> String {
+        format!("a whole number from 0 to 100, or \"{NEVER}\"")
+    }
+
+    fn read(&self, raw: &Raw, reader: &mut Reader) -> Option<Option<u8>> {
+        match raw {
+            Raw::Text(text) if text == NEVER => return Some(None),
+            Raw::Integer(number @ 0..=100) => return Some(u8::try_from(*number).ok()),
+            _ => {}
+        }
+        self.refuse(raw, reader)
+    }
+
+    fn write(&self, value: &Option<u8>) -> Raw {
+        value.map_or_else(|| Raw::text(NEVER), |percent| Raw::Integer(percent.into()))
+    }
+
+    fn read_flag(&self, text: &str) -> Raw {
+        text.trim()
+            .parse()
+            .map_or_else(|_not_a_number| Raw::text(text), Raw::Integer)
     }
 }
 

@@ -22,6 +22,7 @@ mod pool;
 mod process;
 mod queue;
 mod raw;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -3,16 +3,19 @@
 use super::attributes::{AttributeInfo, Change, Patch, attributes, flatten, nest};
 use super::fault::{Fault, Reader, list_faults};
 use super::kind::{
-    Integer, Kind, Millis, MillisOrNever, NotYet, OptionalName, Size, Switch, Text, Unit, Word,
+    Integer, Kind, Millis, MillisOrNever, OptionalName, PercentOrNever, Size, Switch, Text, Unit,
+    Word,
 };
 use super::limits::{
     MAX_AGE, MAX_BACKOUT_THRESHOLD, MAX_DEPTH, MAX_HOP_LIMIT, MAX_INTERVAL, MAX_JITTER,
     MAX_MESSAGE_LENGTH, MAX_PRIORITY, MAX_TASKS, MAX_TEXT, MAX_WINDOW,
 };
 use super::raw::Raw;
+use super::schedule::OptionalSchedule;
 use super::words::{Delivery, Rearm, TriggerType, Usage};
 use crate::names::{ProcessName, QueueName};
-use crate::quantity::format_millis;
+use crate::quantity::{format_bytes, format_millis};
+use crate::schedule::Schedule;
 
 /// Delays between starts that make no progress; each doubles the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -81,10 +84,16 @@ pub struct QueueAttributes {
     pub defer_max_age: u64,
     /// How long an outside reader counts as present after its last get, milliseconds.
     pub input_linger: u64,
-    /// Times at which the trigger fires; empty, as it is not supported yet.
-    pub schedule: String,
-    /// After how long without a get an event is raised, milliseconds; 0, not supported yet.
+    /// When the queue manager itself puts a message.
+    pub schedule: Option<Box<Schedule>>,
+    /// After how long without a get an alarm is raised, milliseconds; 0 is never.
     pub service_interval: u64,
+    /// The age of a message that nothing is started for at which an alarm is raised, milliseconds.
+    pub alarm_oldest: Option<u64>,
+    /// The percent of max-depth from which on an alarm is raised.
+    pub alarm_depth_high: Option<u8>,
+    /// The percent of max-depth down to which it lasts.
+    pub alarm_depth_low: Option<u8>,
     /// Whether gets are enabled.
     pub get: bool,
     /// Whether puts are enabled.
@@ -131,8 +140,11 @@ impl Default for QueueAttributes {
             idempotency_window: 600_000,
             defer_max_age: 86_400_000,
             input_linger: 2_000,
-            schedule: String::new(),
+            schedule: None,
             service_interval: 0,
+            alarm_oldest: Some(300_000),
+            alarm_depth_high: Some(80),
+            alarm_depth_low: Some(20),
             get: true,
             put: true,
             usage: Usage::Normal,
@@ -175,6 +187,22 @@ impl QueueAttributes {
                 self.trigger
             );
             faults.push(Fault::new("trigger-max-wait", message));
+        }
+        if let (Some(low), Some(high)) = (self.alarm_depth_low, self.alarm_depth_high)
+            && low >= high
+        {
+            let message = format!("is {low}, not below alarm-depth-high {high}; lower it");
+            faults.push(Fault::new("alarm-depth-low", message));
+        }
+        if let Some(schedule) = &self.schedule
+            && schedule.body.len() as u64 > self.max_message_length
+        {
+            let message = format!(
+                "has {} bytes, past max-message-length {}; shorten it",
+                schedule.body.len(),
+                format_bytes(self.max_message_length)
+            );
+            faults.push(Fault::new("schedule.body", message));
         }
         faults
     }
@@ -257,11 +285,22 @@ attributes! {
     input_linger = input_linger: u64, "input-linger", Millis { min: 0, max: MAX_INTERVAL }, "2s",
         "How long an outside reader counts as present after its last get, so that trigger first \
          leaves the queue to it.";
-    schedule = schedule: String, "schedule", NotYet(TEXT), "",
-        "Times at which the trigger fires. Not supported yet.";
+    schedule = schedule: Option<Box<Schedule>>, "schedule", OptionalSchedule, "",
+        "Times at which the queue manager itself puts a message: a cron expression with a time \
+         zone (UTC if none is named), or a table of cron, zone, missed, body, content-type and \
+         properties.";
     service_interval = service_interval: u64, "service-interval",
-        NotYet(Millis { min: 0, max: MAX_AGE }), "0s",
-        "Raise an event when nothing was got for so long. Not supported yet.";
+        Millis { min: 0, max: MAX_AGE }, "0s",
+        "Raise an alarm when messages wait and none was got for so long. 0s turns it off.";
+    alarm_oldest = alarm_oldest: Option<u64>, "alarm-oldest",
+        MillisOrNever { min: 1, max: MAX_AGE }, "5m",
+        "Raise an alarm when the oldest message that counts is older and nothing is started for \
+         it.";
+    alarm_depth_high = alarm_depth_high: Option<u8>, "alarm-depth-high", PercentOrNever, "80",
+        "Raise an alarm when the queue holds so many percent of its max-depth.";
+    alarm_depth_low = alarm_depth_low: Option<u8>, "alarm-depth-low", PercentOrNever, "20",
+        "The alarm of alarm-depth-high ends, and is told of, when the queue is down to so many \
+         percent.";
     get = get: bool, "get", ENABLED, "enabled",
         "Whether messages can be got. Disabled, no task starts.";
     put = put: bool, "put", ENABLED, "enabled",

@@ -121,17 +121,64 @@ fn every_style_is_a_word_of_the_definition_and_of_the_wire() {
 #[test]
 fn what_cannot_be_honoured_is_refused() {
     check_queue(
-        r#"{"schedule": "@daily", "service-interval": "5s", "usage": "transmission"}"#,
-        &[
-            "\"schedule\" is \"@daily\", which is not supported yet; leave it out",
-            "\"service-interval\" is \"5s\", which is not supported yet; leave it out",
-            "\"usage\" is \"transmission\", which is not supported yet; use \"normal\"",
-        ],
+        r#"{"usage": "transmission"}"#,
+        &["\"usage\" is \"transmission\", which is not supported yet; use \"normal\""],
     );
     check_process(
         r#"{"grants": {"secrets": ["key"]}}"#,
         &["\"grants.secrets\" is a list, which is not supported yet; leave it out"],
     );
+}
+
+#[test]
+fn every_fault_of_a_schedule_and_of_the_alarms_is_named() {
+    check_queue(
+        r#"{"schedule": "0 0 30 2 *", "alarm-depth-high": 101, "alarm-depth-low": "no"}"#,
+        &[
+            "\"schedule\" names a day that never comes; correct the day or the month",
+            "\"alarm-depth-high\" is 101; use a whole number from 0 to 100, or \"never\"",
+            "\"alarm-depth-low\" is \"no\"; use a whole number from 0 to 100, or \"never\"",
+        ],
+    );
+    check_queue(
+        r#"{"schedule": {"zone": "Mars", "missed": "twice", "body": 1, "at": "x",
+            "properties": {"a": 1}}}"#,
+        &[
+            "\"schedule.zone\" names \"Mars\", which is no time zone; use one like Europe/Berlin, \
+             or UTC",
+            "\"schedule.missed\" is \"twice\"; use \"once\" or \"skip\"",
+            "\"schedule.body\" is 1; use a text",
+            "\"schedule.at\" is no part of a schedule; use cron, zone, missed, body, content-type \
+             and properties",
+            "\"schedule.properties.a\" is 1; use a text, in quotes",
+            "\"schedule\" has no cron; say when",
+        ],
+    );
+    check_queue(
+        r#"{"schedule": {"cron": "0 6 * *"}}"#,
+        &[
+            "\"schedule.cron\" is no cron expression (Invalid pattern: Pattern must have 5 or 6 \
+             fields when years are disallowed.); write minute, hour, day of month, month and day \
+             of week, such as 0 6 * * MON-FRI",
+        ],
+    );
+}
+
+#[test]
+fn a_schedule_is_a_text_where_that_is_enough() {
+    let written = |text: &str| {
+        let read = queue(&format!("{{\"schedule\": {text}}}"));
+        serde_json::to_string(&read).expect("it is written")
+    };
+    let short = r#"{"schedule":"0 6 * * * Europe/Berlin"}"#;
+    assert_eq!(written(r#""0 6 * * *  Europe/Berlin""#), short);
+    assert_eq!(
+        written(r#"{"cron": "0 6 * * *", "zone": "Europe/Berlin"}"#),
+        short
+    );
+    assert_eq!(written(r#""@daily UTC""#), r#"{"schedule":"@daily"}"#);
+    let long = r#"{"cron":"0 6 * * *","missed":"skip","body":"{}","properties":{"a":"b"}}"#;
+    assert_eq!(written(long), format!("{{\"schedule\":{long}}}"));
 }
 
 #[test]
@@ -158,7 +205,8 @@ const PROMISED_QUEUE: &str = r#"{
     "backout-threshold": 5, "backout-queue": "", "max-depth": 1000000,
     "max-message-length": "16 MiB", "delivery": "priority", "hop-limit": 16,
     "idempotency-window": "10m", "defer-max-age": "1d", "input-linger": "2s", "schedule": "",
-    "service-interval": "0s", "get": "enabled", "put": "enabled", "usage": "normal",
+    "service-interval": "0s", "alarm-oldest": "5m", "alarm-depth-high": 80, "alarm-depth-low": 20,
+    "get": "enabled", "put": "enabled", "usage": "normal",
     "default-priority": 0, "default-persistence": "persistent", "default-expiry": "never"}"#;
 
 const PROMISED_PROCESS: &str = r#"{
@@ -283,6 +331,14 @@ fn rules_between_attributes_name_both() {
     assert!(waits("depth").is_empty() && waits("none").is_empty());
     // The same numbers without a depth trigger are no fault: nothing depends on them.
     assert!(faults(r#"{"trigger-depth": 11, "max-depth": 10}"#).is_empty());
+    assert_eq!(
+        faults(r#"{"alarm-depth-high": 20}"#),
+        ["\"alarm-depth-low\" is 20, not below alarm-depth-high 20; lower it"]
+    );
+    assert_eq!(
+        faults(r#"{"max-message-length": 1, "schedule": {"cron": "@daily", "body": "ab"}}"#),
+        ["\"schedule.body\" has 2 bytes, past max-message-length 1; shorten it"]
+    );
 
     let task = ProcessDefinition::from_manifest(process(r#"{"deadline": "10m"}"#));
     let texts: Vec<String> = task.check().iter().map(ToString::to_string).collect();

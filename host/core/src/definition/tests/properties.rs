@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::definition::*;
 use crate::names::{ProcessName, QueueName};
+use crate::schedule::{Missed, Schedule};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "[ -~äöü\\n\"\\\\]{0,20}"]
@@ -44,9 +45,7 @@ fn queue_attributes() -> impl Strategy<Value = QueueAttributes> {
     (words, numbers, times, names, maybe).prop_map(|(words, numbers, times, names, maybe)| {
         // Every field stands here, so that one that the list lacks makes the round trip fail.
         QueueAttributes {
-            process: names
-                .0
-                .map(|name| ProcessName::new(name.as_str()).expect("one rule")),
+            process: names.0.map(process_name),
             description: names.2,
             trigger: words.0,
             trigger_control: maybe.1,
@@ -57,10 +56,7 @@ fn queue_attributes() -> impl Strategy<Value = QueueAttributes> {
             rearm: words.1,
             max_tasks: numbers.2,
             refire_interval: times.0,
-            backoff: Backoff {
-                initial: times.0,
-                max: times.1,
-            },
+            backoff: backoff(times.0, times.1),
             retry: Retry {
                 initial: times.2,
                 max: times.1,
@@ -75,8 +71,11 @@ fn queue_attributes() -> impl Strategy<Value = QueueAttributes> {
             idempotency_window: times.2,
             defer_max_age: times.1,
             input_linger: times.0,
-            schedule: String::new(),
-            service_interval: 0,
+            schedule: maybe.2.then(|| Box::new(schedule("text", maybe.1))),
+            service_interval: times.1,
+            alarm_oldest: maybe.0,
+            alarm_depth_high: maybe.1.then_some(numbers.1),
+            alarm_depth_low: maybe.2.then_some(numbers.4.min(100)),
             get: maybe.2,
             put: !maybe.1,
             usage: Usage::Normal,
@@ -85,6 +84,28 @@ fn queue_attributes() -> impl Strategy<Value = QueueAttributes> {
             default_expiry: maybe.0.map(|millis| millis + 1),
         }
     })
+}
+
+fn backoff(initial: u64, max: u64) -> Backoff {
+    Backoff { initial, max }
+}
+
+fn process_name(queue: QueueName) -> ProcessName {
+    ProcessName::new(queue.as_str()).expect("one rule")
+}
+
+fn schedule(text: &str, plain: bool) -> Schedule {
+    let schedule = Schedule::parse("*/5 * * * MON Europe/Berlin").expect("a schedule");
+    if plain {
+        return schedule;
+    }
+    Schedule {
+        missed: Missed::Skip,
+        body: text.to_owned(),
+        content_type: Some("text/plain".to_owned()),
+        properties: BTreeMap::from([("a".to_owned(), text.to_owned())]),
+        ..schedule
+    }
 }
 
 fn table() -> impl Strategy<Value = BTreeMap<String, String>> {

@@ -1,0 +1,381 @@
+//! Alarms: what a person should know of without asking. Each is raised once and cleared once; a
+//! level has hysteresis, so that one that wavers does not ring at every change.
+//!
+//! [`Watch::judge`] is the rule for a queue: state, facts and now in, news out. Alarms of plugins
+//! and of the host need no rule: they are states that somebody else has decided.
+
+use crate::definition::{QueueAttributes, TriggerType};
+use crate::names::QueueName;
+use crate::quantity::format_millis;
+use crate::queue::Counts;
+use crate::time::{Millis, Timestamp};
+use crate::trigger::gate::Control;
+use crate::trigger::hold::HoldReason;
+use crate::trigger::rule::{Facts, open_for_input, unsigned};
+
+/// How long a start may be held for a reason that is an error before it is an alarm, milliseconds:
+/// what comes and goes while plugins are replaced is none.
+pub const ERROR_GRACE: Millis = 10_000;
+
+/// The percent of max-depth to which a queue that was full must fall when nothing says another.
+const FULL_AGAIN: u64 = 80;
+
+macro_rules! alarms {
+    ($($(#[$doc:meta])* $alarm:ident = $name:literal, $cure:literal;)+) => {
+        /// Every alarm.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Alarm {
+            $($(#[$doc])* $alarm,)+
+        }
+
+        impl Alarm {
+            /// All of them, in the order of the documentation.
+            pub const ALL: &[Self] = &[$(Self::$alarm),+];
+
+            /// The permanent name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$alarm => $name,)+
+                }
+            }
+
+            /// What to do about it.
+            #[must_use]
+            pub const fn cure(self) -> &'static str {
+                match self {
+                    $(Self::$alarm => $cure,)+
+                }
+            }
+        }
+    };
+}
+
+alarms! {
+    /// The oldest message that counts is old, and nothing serves the queue.
+    OldestWaiting = "oldest-waiting",
+        "ask oncue explain QUEUE what holds it; alarm-oldest sets the age";
+    /// Messages wait, and none was got for the service interval.
+    ServiceInterval = "service-interval",
+        "see what its tasks do (oncue tasks --queue QUEUE), or whether its consumers are gone";
+    /// The queue is nearly full.
+    DepthHigh = "depth-high",
+        "drain it faster (max-tasks), or raise max-depth; alarm-depth-high sets the level";
+    /// It was nearly full and is no longer. News that nobody need act on.
+    DepthLow = "depth-low",
+        "nothing: puts have room again";
+    /// A put was refused because the queue is full.
+    QueueFull = "queue-full",
+        "drain it or raise max-depth; its putters are being refused";
+    /// A start is held for a reason that does not go away by itself.
+    HeldByError = "held-by-error",
+        "ask oncue explain QUEUE; bind a process, or bring its component in order";
+    /// Messages are set aside because nothing could take them.
+    ParkedMessage = "parked-message",
+        "make room in the dead-letter queue, or name a backout queue";
+    /// Dead letters wait to be looked at.
+    DeadLetter = "dead-letter",
+        "look at them (oncue browse oncue.dead-letter), then redrive or remove them";
+    /// A scheduled put was refused.
+    ScheduleRefused = "schedule-refused",
+        "enable put, or make room in the queue; it is tried again until the next time is due";
+    /// A plugin was refused.
+    Quarantined = "quarantined",
+        "see oncue plugin show PLUGIN for the reason, and drop a version that is in order";
+    /// The store does not write.
+    StoreStopped = "store-stopped",
+        "free disk space; after a failed sync look at the disk and restart the host";
+}
+
+impl Alarm {
+    /// A person must act: nothing else ends it.
+    #[must_use]
+    pub const fn needs_a_person(self) -> bool {
+        matches!(
+            self,
+            Self::HeldByError | Self::ParkedMessage | Self::Quarantined | Self::StoreStopped
+        )
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+const _: () = assert!(Alarm::ALL.len() <= u16::BITS as usize);
+
+/// What became of an alarm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It is raised; the text says what is.
+    Raised(String),
+    /// It is over.
+    Cleared,
+    /// It was told and is over at once.
+    Told(String),
+}
+
+/// One alarm's news.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which alarm.
+    pub alarm: Alarm,
+    /// What became of it.
+    pub news: News,
+}
+
+/// What a queue remembers for its alarms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    raised: u16,
+    /// When a message was last got, or the queue last held none that counts; zero before the first
+    /// look.
+    got: Timestamp,
+    /// The caller's count of commits that took messages off, at the last look.
+    removals: u64,
+}
+
+/// What the rule looks at, beside the watch.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The queue.
+    pub queue: &'a QueueName,
+    /// What the trigger rule sees of it.
+    pub facts: Facts<'a>,
+    /// When the oldest message that counts was put; looked at where [`Watch::wants_oldest`].
+    pub oldest: Option<Timestamp>,
+    /// A put was refused for want of room since the last look.
+    pub refused: bool,
+}
+
+impl Watch {
+    /// Notes a change of the queue's counts, before it is added to `counts`. `removals` is a number
+    /// that grows whenever messages leave the queue for good.
+    pub fn notice(&mut self, counts: &Counts, change: &Counts, removals: u64, now: Timestamp) {
+        let taken = change.in_unit > 0 || change.leased > 0 || self.removals != removals;
+        self.removals = removals;
+        if taken || counts.counted(0) <= 0 {
+            self.got = now;
+        }
+    }
+
+    /// True when a change of the counts may raise or clear an alarm. Cheap: asked at each change.
+    #[must_use]
+    pub fn heeds(&self, queue: &QueueName, attributes: &QueueAttributes, counts: &Counts) -> bool {
+        let depth = unsigned(counts.depth());
+        let high = attributes.alarm_depth_high;
+        self.raised != 0
+            || counts.parked > 0
+            || high.is_some_and(|high| reaches(depth, high, attributes.max_depth))
+            || (depth > 0 && queue.is_dead_letter())
+    }
+
+    /// True when an alarm of the queue is raised.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        self.raised != 0
+    }
+
+    /// Takes all raised alarms back, for a queue that is no more.
+    pub fn take_raised(&mut self) -> Vec<Alarm> {
+        let raised = std::mem::take(&mut self.raised);
+        let all = Alarm::ALL.iter().copied();
+        all.filter(|alarm| raised & alarm.bit() != 0).collect()
+    }
+
+    /// Notes that an alarm of another rule is raised or not; true when that is news.
+    pub fn set(&mut self, alarm: Alarm, raised: bool) -> bool {
+        let was = self.raised & alarm.bit() != 0;
+        if raised {
+            self.raised |= alarm.bit();
+        } else {
+            self.raised &= !alarm.bit();
+        }
+        was != raised
+    }
+
+    /// True when [`Seen::oldest`] matters. A healthy queue's is never looked for.
+    #[must_use]
+    pub fn wants_oldest(&self, facts: &Facts<'_>, now: Timestamp) -> bool {
+        let Some(limit) = facts.attributes.alarm_oldest else {
+            return false;
+        };
+        self.got > Timestamp(0) && now.since(self.got) > limit && nothing_serves(facts, now)
+    }
+
+    /// The rule. Costs the same whatever the queue holds; answers with nothing when nothing is new.
+    pub fn judge(&mut self, seen: &Seen<'_>, now: Timestamp) -> Vec<Change> {
+        if self.got == Timestamp(0) {
+            self.got = now;
+        }
+        let was_high = self.raised & Alarm::DepthHigh.bit() != 0;
+        let was_full = self.raised & Alarm::QueueFull.bit() != 0;
+        let now_raised = [
+            (Alarm::OldestWaiting, self.oldest_waiting(seen, now)),
+            (Alarm::ServiceInterval, self.unserved(seen, now)),
+            (Alarm::DepthHigh, depth_high(seen, was_high)),
+            (Alarm::QueueFull, queue_full(seen, was_full)),
+            (Alarm::HeldByError, held_by_error(seen, now)),
+            (Alarm::ParkedMessage, parked(seen)),
+            (Alarm::DeadLetter, dead_letter(seen)),
+        ];
+        let mut changes = Vec::new();
+        for (alarm, raised) in now_raised {
+            if self.set(alarm, raised.is_some()) {
+                let news = raised.map_or(News::Cleared, News::Raised);
+                changes.push(Change { alarm, news });
+            }
+        }
+        if was_high
+            && self.raised & Alarm::DepthHigh.bit() == 0
+            && let Some(low) = seen.facts.attributes.alarm_depth_low
+        {
+            let text = format!(
+                "queue \"{}\" is down to {low} % of its max-depth ({})",
+                seen.queue,
+                filled(seen)
+            );
+            changes.push(Change {
+                alarm: Alarm::DepthLow,
+                news: News::Told(text),
+            });
+        }
+        changes
+    }
+
+    fn oldest_waiting(&self, seen: &Seen<'_>, now: Timestamp) -> Option<String> {
+        let limit = seen.facts.attributes.alarm_oldest?;
+        if !self.wants_oldest(&seen.facts, now) {
+            return None;
+        }
+        let age = now.since(seen.oldest?);
+        let counted = seen.facts.counted();
+        (age > limit).then(|| {
+            format!(
+                "queue \"{}\": the oldest of {counted} waiting messages is {} old and nothing is \
+                 started for it",
+                seen.queue,
+                coarse(age)
+            )
+        })
+    }
+
+    fn unserved(&self, seen: &Seen<'_>, now: Timestamp) -> Option<String> {
+        let interval = seen.facts.attributes.service_interval;
+        let counted = seen.facts.counted();
+        let idle = now.since(self.got);
+        (interval > 0 && counted > 0 && idle >= interval).then(|| {
+            format!(
+                "queue \"{}\": {counted} messages wait and none was got for {}",
+                seen.queue,
+                coarse(idle)
+            )
+        })
+    }
+}
+
+/// Whether messages count, a start is to be thought of, and neither a task nor a consumer is there.
+fn nothing_serves(facts: &Facts<'_>, now: Timestamp) -> bool {
+    let attributes = facts.attributes;
+    // A depth trigger that has not reached its depth waits as it was told to.
+    let gathers = attributes.trigger == TriggerType::Depth
+        && facts.control == Control::On
+        && facts.counted() < attributes.trigger_depth;
+    facts.counted() > 0
+        && facts.running == 0
+        && attributes.trigger != TriggerType::None
+        && !gathers
+        && open_for_input(facts, now).is_none()
+}
+
+/// Whether `depth` is at least `percent` of `max`.
+fn reaches(depth: u64, percent: u8, max: u64) -> bool {
+    depth.saturating_mul(100) >= max.saturating_mul(u64::from(percent))
+}
+
+fn filled(seen: &Seen<'_>) -> String {
+    let depth = unsigned(seen.facts.counts.depth());
+    format!("depth {depth} of {}", seen.facts.attributes.max_depth)
+}
+
+fn depth_high(seen: &Seen<'_>, was: bool) -> Option<String> {
+    let attributes = seen.facts.attributes;
+    let high = attributes.alarm_depth_high?;
+    let depth = unsigned(seen.facts.counts.depth());
+    let max = attributes.max_depth;
+    let low = attributes.alarm_depth_low.unwrap_or(high - high / 10);
+    let above = depth > 0 && reaches(depth, high, max);
+    // Once raised it stays until the low level is reached.
+    let stays = was && depth.saturating_mul(100) > max.saturating_mul(u64::from(low));
+    (above || stays).then(|| {
+        let text = filled(seen);
+        format!(
+            "queue \"{}\" is at {high} % of its max-depth ({text})",
+            seen.queue
+        )
+    })
+}
+
+fn queue_full(seen: &Seen<'_>, was: bool) -> Option<String> {
+    let attributes = seen.facts.attributes;
+    let depth = unsigned(seen.facts.counts.depth());
+    let max = attributes.max_depth;
+    let room = attributes.alarm_depth_high.map_or(FULL_AGAIN, u64::from);
+    let has_room = depth < max && depth.saturating_mul(100) <= max.saturating_mul(room);
+    (seen.refused || (was && !has_room)).then(|| {
+        let text = filled(seen);
+        format!(
+            "queue \"{}\" is full ({text}) and refused a put",
+            seen.queue
+        )
+    })
+}
+
+fn held_by_error(seen: &Seen<'_>, now: Timestamp) -> Option<String> {
+    let held = seen.facts.held?;
+    let is_error = matches!(
+        held.reason,
+        HoldReason::NoProcess(_)
+            | HoldReason::ComponentMissing(_)
+            | HoldReason::ComponentQuarantined(_)
+            | HoldReason::StartFailed(_)
+    );
+    let counted = seen.facts.counted();
+    let long = now.since(held.since) >= ERROR_GRACE;
+    (is_error && long && counted > 0).then(|| {
+        format!(
+            "queue \"{}\": {counted} messages wait and no task can be started: {} [{}]",
+            seen.queue,
+            held.reason,
+            held.reason.as_str()
+        )
+    })
+}
+
+fn parked(seen: &Seen<'_>) -> Option<String> {
+    let parked = unsigned(seen.facts.counts.parked);
+    (parked > 0).then(|| {
+        format!(
+            "queue \"{}\": {parked} messages are parked: neither a backout queue nor the \
+             dead-letter queue can take them",
+            seen.queue
+        )
+    })
+}
+
+fn dead_letter(seen: &Seen<'_>) -> Option<String> {
+    let depth = unsigned(seen.facts.counts.depth());
+    (depth > 0 && seen.queue.is_dead_letter())
+        .then(|| format!("queue \"{}\" holds {depth} dead letters", seen.queue))
+}
+
+/// A time of which nobody wants the last digits.
+fn coarse(millis: Millis) -> String {
+    const UNITS: [Millis; 3] = [3_600_000, 60_000, 1_000];
+    let unit = UNITS.into_iter().find(|unit| millis >= 10 * unit);
+    let unit = unit.unwrap_or(1);
+    format_millis(millis - millis % unit)
+}
+
+#[cfg(test)]
+mod tests;
