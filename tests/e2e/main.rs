@@ -6,6 +6,7 @@
     reason = "one binary: nothing is reachable from outside"
 )]
 
+mod alarms;
 mod chance;
 mod dev;
 mod disk;

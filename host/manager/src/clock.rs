@@ -37,6 +37,11 @@ impl ManualClock {
         Self(AtomicU64::new(start.0))
     }
 
+    /// Shows another time, also an earlier one.
+    pub fn set(&self, time: Timestamp) {
+        self.0.store(time.0, Ordering::SeqCst);
+    }
+
     /// Moves time forward.
     pub fn advance(&self, millis: Millis) {
         self.0.fetch_add(millis, Ordering::SeqCst);

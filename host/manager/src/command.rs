@@ -9,7 +9,7 @@ use crate::error::ApiError;
 use crate::metrics::view::{LoopView, QueuesView, QueuesWanted};
 use crate::reload::{PluginRefusal, PluginUpdate, PluginView};
 use crate::status::{
-    Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView, StatusView,
+    AlarmsView, Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView, StatusView,
 };
 use crate::tasks::record::TaskRecord;
 
@@ -73,6 +73,8 @@ pub enum Command {
     Metrics(Answer<LoopView>),
     /// What it wants to know of some queues.
     QueueMetrics(QueuesWanted, Answer<QueuesView>),
+    /// Alarms that are raised.
+    Alarms(Answer<AlarmsView>),
     /// Answered when no task runs.
     Quiet(Answer<()>),
 }

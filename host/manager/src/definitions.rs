@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use oncue_core::admission::Demand;
+use oncue_core::alarm::Alarm;
 use oncue_core::code::Code;
 use oncue_core::definition::{Fault, ProcessDefinition, ProcessPatch, QueueDefinition, QueuePatch};
 use oncue_core::names::{ProcessName, QueueName};
@@ -147,6 +148,7 @@ impl Manager {
         &mut self,
         new: Vec<(QueueName, QueueDefinition)>,
     ) -> Result<(), ApiError> {
+        let now = self.shared.now();
         let mut rows = Vec::with_capacity(new.len());
         let mut made = Vec::with_capacity(new.len());
         for (name, definition) in new {
@@ -157,6 +159,8 @@ impl Manager {
             rows.push(row(RecordKind::Queue, name.as_str(), &row_of));
             let mut entry = QueueEntry::new(name.clone(), definition);
             self.queues.share(&mut entry);
+            let schedule = entry.attributes.schedule.as_deref();
+            rows.extend(self.schedules.change(&name, schedule, now));
             let cell = QueueCell::new(name, Arc::clone(&entry.attributes), 0);
             // It is asked below, and nothing is on it.
             cell.rest();
@@ -171,6 +175,8 @@ impl Manager {
             return Err(error);
         }
         for (entry, cell) in made {
+            let schedule = entry.attributes.schedule.as_deref();
+            self.schedules.define(&entry.name, schedule, now);
             self.sweep.add(cell);
             self.ready.push(&entry.name);
             self.queues.insert(entry);
@@ -192,6 +198,7 @@ impl Manager {
         definition.alter(patch);
         self.check_queue(name, &definition)?;
         self.redefine_queue(name, definition)?;
+        self.judge(name, now);
         self.defined("queue", name.as_str(), now);
         self.queue_view(name, now)
     }
@@ -213,9 +220,21 @@ impl Manager {
             definition: definition.clone(),
             paused: entry.paused,
         };
-        self.write_rows(vec![row(RecordKind::Queue, name.as_str(), &row_of)])?;
+        let now = self.shared.now();
+        let attributes = definition.resolve();
+        let mut rows = vec![row(RecordKind::Queue, name.as_str(), &row_of)];
+        rows.extend(
+            self.schedules
+                .change(name, attributes.schedule.as_deref(), now),
+        );
+        self.write_rows(rows)?;
         let before = Arc::clone(&entry.attributes);
         self.queues.define(name, definition);
+        self.schedules
+            .define(name, attributes.schedule.as_deref(), now);
+        if attributes.schedule.is_none() {
+            self.turn_alarm(name, Alarm::ScheduleRefused, None, now);
+        }
         if let Some(entry) = self.queues.get_mut(name) {
             if let Some(cell) = self.shared.cell(name) {
                 cell.attributes.store(Arc::clone(&entry.attributes));
@@ -284,8 +303,15 @@ impl Manager {
             name: name.to_string(),
             value: None,
         };
-        self.write_rows(vec![delete(RecordKind::Queue), delete(RecordKind::Control)])?;
-        self.queues.remove(name);
+        let mut rows = vec![delete(RecordKind::Queue), delete(RecordKind::Control)];
+        rows.extend(self.schedules.change(name, None, now));
+        self.write_rows(rows)?;
+        self.schedules.define(name, None, now);
+        let raised = self
+            .queues
+            .remove(name)
+            .map(|mut entry| entry.watch.take_raised());
+        self.forget_alarms(name, raised.unwrap_or_default(), now);
         self.shared.remove_cell(name);
         self.ready.forget(name);
         self.ledger.forget(name);

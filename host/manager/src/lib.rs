@@ -7,6 +7,7 @@
 //!
 //! Refuses to do: know wasmtime, HTTP, or files other than the in-hand file.
 
+pub mod alarms;
 pub mod clock;
 pub mod command;
 pub mod dead_letters;
@@ -25,7 +26,9 @@ pub mod queue_manager;
 pub mod recovery;
 pub mod reload;
 mod requesters;
+pub mod retention;
 mod rows;
+pub mod schedules;
 pub mod shared;
 pub mod status;
 pub mod sweep;

@@ -26,11 +26,14 @@ use oncue_core::trigger::{self, Step, TaskId, Trace};
 use oncue_core::unit_of_work::{OwnerId, TaskRow, Unit};
 use oncue_store::Commit;
 
+use crate::alarms::Alarms;
 use crate::command::Answer;
 use crate::definitions::Definition;
 use crate::event::{Event, Nudge, Timer};
 use crate::metrics::LoopCounts;
 use crate::reload::PluginUpdate;
+use crate::retention::Retention;
+use crate::schedules::Schedules;
 use crate::shared::{Moment, Phase, QueueCell, Shared};
 use crate::status::HostEvent;
 use crate::sweep::Sweep;
@@ -106,6 +109,11 @@ pub struct Manager {
     pub(crate) pending: Vec<Pending>,
     pub(crate) next_task: TaskId,
     pub(crate) sweep: Sweep,
+    pub(crate) alarms: Alarms,
+    pub(crate) schedules: Schedules,
+    pub(crate) retention: Retention,
+    /// When old task records are looked for.
+    pub(crate) records_looked: Timestamp,
     /// Queues to be made together, in one durable write.
     pub(crate) gathered: Vec<Definition>,
     pub(crate) random: fastrand::Rng,
@@ -160,7 +168,11 @@ impl Manager {
         }
         self.shared.inbox.give_back(events, ring);
         self.ring_timers(now);
+        self.put_scheduled(now);
         let swept = self.sweep(now);
+        if swept {
+            self.retain_records(now);
+        }
         while let Some(queue) = self.ready.next() {
             self.ask(&queue, now);
         }
@@ -182,6 +194,9 @@ impl Manager {
         if let Some(Reverse(timer)) = self.timers.peek() {
             next = next.min(timer.at);
         }
+        if let Some(look) = self.schedules.next_look() {
+            next = next.min(look);
+        }
         match due {
             Some(due) if !self.host.store_stopped => next.min(due),
             _ => next,
@@ -198,6 +213,8 @@ impl Manager {
         let Some(entry) = self.queues.get_mut(&cell.name) else {
             return;
         };
+        let removals = cell.removals();
+        entry.watch.notice(&entry.counts, &delta, removals, now);
         entry.apply(&delta, now);
         if let Some(marked) = cell.take_marked() {
             let note = self.notes.entry(cell.name.clone()).or_default();
@@ -210,6 +227,10 @@ impl Manager {
         }
         if entry.counts.depth() <= 0 {
             cell.unit_limit.lock().clear();
+        }
+        let (watch, counts) = (&entry.watch, &entry.counts);
+        if watch.heeds(&cell.name, &entry.attributes, counts) || cell.is_refused() {
+            self.judge(&cell.name, now);
         }
     }
 
@@ -237,6 +258,7 @@ impl Manager {
                     tracing::info!("the store writes again");
                 }
                 self.shared.tell(|| HostEvent::Store { state, time: now });
+                self.judge_store(why.is_some().then_some(state), now);
                 self.ask_all();
             }
         }
@@ -374,6 +396,7 @@ impl Manager {
                 };
                 let unit = Unit {
                     task: Some(row),
+                    keep_tasks: self.retention.keep(0),
                     ..Unit::default()
                 };
                 self.submit(unit, None);

@@ -36,7 +36,9 @@ impl Manager {
             .and_then(|known| known.state.serving().cloned());
         let changed = before.is_some() && before.as_ref() != update.state.serving();
         self.tell_plugin(&update, now);
-        self.plugins.insert(update.name.clone(), update);
+        let name = update.name.clone();
+        self.plugins.insert(name.clone(), update);
+        self.judge_plugin(&name, now);
         if changed {
             self.stop_tasks(|running| running.process == process);
         }
@@ -76,6 +78,7 @@ impl Manager {
         }
         self.stop_tasks(|running| running.process == *process);
         self.tell_plugin(update, now);
+        self.judge_plugin(&update.name, now);
         self.after_plugin_change();
         Ok(())
     }

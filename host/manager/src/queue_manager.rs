@@ -29,6 +29,7 @@ use crate::handle::Handle;
 use crate::in_hand::InHand;
 use crate::main_loop::Manager;
 use crate::reload::PluginCommand;
+use crate::retention::Retention;
 use crate::shared::{Phase, Shared};
 use crate::status::BuildView;
 use crate::sweep::Sweep;
@@ -54,8 +55,8 @@ pub struct ManagerConfig {
     pub default_demand: Demand,
     /// Milliseconds between two sweeps.
     pub sweep_period: Millis,
-    /// Bytes of task records in memory.
-    pub record_bytes: usize,
+    /// How much is kept of task records.
+    pub retention: Retention,
     /// The in-hand file; `None` for a volatile manager.
     pub in_hand: Option<PathBuf>,
     /// Seed of the sweep's order; drawn when `None`.
@@ -84,7 +85,7 @@ impl Default for ManagerConfig {
             },
             default_demand,
             sweep_period: 1000,
-            record_bytes: 16 << 20,
+            retention: Retention::default(),
             in_hand: None,
             seed: None,
             headroom: None,
@@ -120,7 +121,7 @@ impl Manager {
             clock,
             config.name.clone(),
             in_hand,
-            config.record_bytes,
+            config.retention.memory(),
             config.traces.map(Tracer::new),
             config.probe,
         );
@@ -134,13 +135,7 @@ impl Manager {
             processes: ProcessTable::default(),
             plugins: std::collections::BTreeMap::new(),
             ledger: Ledger::new(config.capacity.at_least(config.default_demand)),
-            host: HostState {
-                manager: config.name,
-                paused: false,
-                draining: false,
-                store_stopped: false,
-                default_demand: config.default_demand,
-            },
+            host: host_state(config.name, config.default_demand),
             running: std::collections::BTreeMap::new(),
             waits: std::collections::BTreeMap::new(),
             resuming: std::collections::VecDeque::new(),
@@ -150,6 +145,10 @@ impl Manager {
             pending: Vec::new(),
             next_task: TaskId(1),
             sweep: Sweep::new(config.sweep_period, now),
+            alarms: crate::alarms::Alarms::default(),
+            schedules: crate::schedules::Schedules::default(),
+            retention: config.retention,
+            records_looked: now,
             gathered: Vec::new(),
             random: config
                 .seed
@@ -168,6 +167,17 @@ impl Manager {
         manager.prepare(&recovered)?;
         manager.suspect(&suspects)?;
         Ok((manager, handle, plugin_commands))
+    }
+}
+
+/// A host of which nothing is known yet.
+fn host_state(manager: String, default_demand: Demand) -> HostState {
+    HostState {
+        manager,
+        paused: false,
+        draining: false,
+        store_stopped: false,
+        default_demand,
     }
 }
 

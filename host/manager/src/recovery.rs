@@ -11,6 +11,7 @@ use oncue_core::names::{ProcessName, QueueName};
 use oncue_core::process_table::ProcessEntry;
 use oncue_core::queue::Counts;
 use oncue_core::queue_table::QueueEntry;
+use oncue_core::time::Timestamp;
 use oncue_core::trigger::{ControlRecord, TaskId};
 use oncue_core::unit_of_work::{RecordKind, Settle, Unit};
 use oncue_store::Recovered;
@@ -37,6 +38,7 @@ impl Manager {
             .filter(|(kind, _, _)| *kind == RecordKind::Control)
             .map(|(_, name, bytes)| (name.as_str(), bytes.as_ref()))
             .collect();
+        let scheduled = crate::schedules::recovered(&recovered.records);
         // Most rows are like one that was read before.
         let mut rows: HashMap<&[u8], QueueRow> = HashMap::new();
         for (kind, name, bytes) in &recovered.records {
@@ -60,7 +62,9 @@ impl Manager {
                         Some(known) => known,
                         None => (valid(QueueName::new(name))?, Counts::default()),
                     };
-                    self.recover_queue(name, row, control, counts);
+                    let last = scheduled.get(name.as_str()).copied();
+                    self.recover_queue(name.clone(), row, control, counts);
+                    self.recover_schedule(&name, last);
                 }
                 RecordKind::Process => {
                     let row: ProcessRow = read(*kind, name, bytes)?;
@@ -73,6 +77,15 @@ impl Manager {
             }
         }
         Ok(())
+    }
+
+    /// A queue's schedule goes on where it was; without a note of that, from now on.
+    fn recover_schedule(&mut self, queue: &QueueName, last: Option<Timestamp>) {
+        let entry = self.queues.get(queue);
+        if let Some(schedule) = entry.and_then(|entry| entry.attributes.schedule.as_deref()) {
+            let last = last.unwrap_or_else(|| self.shared.now());
+            self.schedules.restore(queue, schedule, last);
+        }
     }
 
     fn recover_queue(

@@ -22,6 +22,7 @@ use oncue_store::{ChangeSink, StopReason, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, broadcast};
 
+use crate::alarms::AlarmCounts;
 use crate::clock::Clock;
 use crate::error::ApiError;
 use crate::event::{Event, Inbox};
@@ -58,6 +59,8 @@ pub struct Shared {
     pub in_hand: InHand,
     /// What is counted for monitoring.
     pub metrics: Metrics,
+    /// Alarms in numbers.
+    pub alarm_counts: AlarmCounts,
     /// What happens, for whoever watches.
     pub events: broadcast::Sender<HostEvent>,
     /// True while some queue is held at step 52 for want of slots, memory or fuel: ends quanta.
@@ -111,6 +114,8 @@ pub struct QueueCell {
     removals: AtomicU64,
     /// A task waits for the next message ([`crate::tasks::linger`]).
     pub(crate) lingers: AtomicBool,
+    /// A put was refused for want of room, and the loop has not seen it yet.
+    refused: AtomicBool,
 }
 
 /// A point in time by both clocks.
@@ -169,6 +174,7 @@ impl QueueCell {
             heeds_messages: AtomicBool::new(true),
             removals: AtomicU64::new(0),
             lingers: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
         })
     }
 
@@ -221,6 +227,16 @@ impl QueueCell {
         self.removals.load(Ordering::Relaxed)
     }
 
+    /// A put was refused for want of room since [`QueueCell::take_refused`].
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The same, once.
+    pub(crate) fn take_refused(&self) -> bool {
+        self.is_refused() && self.refused.swap(false, Ordering::Relaxed)
+    }
+
     /// Units of this queue are limited to one message.
     #[must_use]
     pub fn is_limited(&self) -> bool {
@@ -260,6 +276,7 @@ impl Shared {
             failures: Failures::default(),
             in_hand,
             metrics: Metrics::default(),
+            alarm_counts: AlarmCounts::default(),
             events: broadcast::channel(EVENT_BACKLOG).0,
             starved: AtomicBool::new(false),
             stop: Notify::new(),
@@ -361,6 +378,15 @@ impl Shared {
         // Messages that came in between went by the old answer: they are looked at again.
         if heed && cell.dirty.load(Ordering::SeqCst) != CLEAN {
             self.inbox.nudge();
+        }
+    }
+
+    /// A put was refused because the queue is full: its alarm is asked in the next turn.
+    pub fn refused_for_room(&self, queue: &QueueName) {
+        if let Some(cell) = self.cell(queue)
+            && !cell.refused.swap(true, Ordering::Relaxed)
+        {
+            self.put_on_ring(&cell, WAITS);
         }
     }
 

@@ -42,6 +42,8 @@ pub struct QueueView {
     pub waiting_inputs: u32,
     /// Age of the oldest ready message in milliseconds.
     pub oldest_age: Option<Millis>,
+    /// When the queue manager itself puts the next message.
+    pub next_scheduled: Option<Timestamp>,
     /// Messages by state.
     pub counts: Counts,
     /// The attributes that hold.
@@ -156,6 +158,8 @@ pub struct Explanation {
     pub last_fired: Option<Timestamp>,
     /// When the queue is looked at again by itself.
     pub next_check: Option<Timestamp>,
+    /// When the queue manager itself puts the next message.
+    pub next_scheduled: Option<Timestamp>,
     /// When this was true.
     pub now: Timestamp,
 }
@@ -308,6 +312,8 @@ pub struct StatusView {
     pub outcomes: BTreeMap<&'static str, u64>,
     /// Messages in the dead-letter queue.
     pub dead_letters: u64,
+    /// Alarms that are raised now.
+    pub alarms: u64,
     /// `ok`, or why the store does not write.
     pub store: &'static str,
     /// Bytes on disk.
@@ -318,6 +324,36 @@ pub struct StatusView {
     pub commits: u64,
     /// Syncs since the start.
     pub syncs: u64,
+}
+
+/// An alarm that is raised.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AlarmView {
+    /// Its permanent name.
+    pub alarm: &'static str,
+    /// The queue that it is about, if it is about one.
+    pub queue: Option<QueueName>,
+    /// The plugin, if it is about one.
+    pub plugin: Option<String>,
+    /// When it was raised.
+    pub since: Timestamp,
+    /// What was then, in a sentence.
+    pub detail: String,
+    /// What to do.
+    pub cure: &'static str,
+    /// It does not end by itself.
+    pub needs_a_person: bool,
+}
+
+/// All raised alarms.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct AlarmsView {
+    /// How many there are, those included that are not listed.
+    pub active: u64,
+    /// The newest first, up to a bound.
+    pub alarms: Vec<AlarmView>,
 }
 
 /// Something that happened, for whoever watches.
@@ -391,6 +427,23 @@ pub enum HostEvent {
         what: &'static str,
         /// Its name.
         name: String,
+        /// When.
+        time: Timestamp,
+    },
+    /// An alarm was raised or cleared.
+    Alarm {
+        /// Its permanent name.
+        alarm: &'static str,
+        /// The queue that it is about, if it is about one.
+        queue: Option<QueueName>,
+        /// The plugin, if it is about one.
+        plugin: Option<String>,
+        /// When it was raised.
+        since: Timestamp,
+        /// What was then, in a sentence.
+        detail: String,
+        /// It is over.
+        cleared: bool,
         /// When.
         time: Timestamp,
     },

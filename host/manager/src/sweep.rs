@@ -122,6 +122,9 @@ impl Manager {
 
     fn sweep_one(&mut self, cell: &Arc<QueueCell>, now: Timestamp) {
         self.absorb(cell, now);
+        if !self.host.draining {
+            self.judge(&cell.name, now);
+        }
         self.ready.push(&cell.name);
         let Some(entry) = self.queues.get_mut(&cell.name) else {
             return;

@@ -76,6 +76,9 @@ impl Manager {
             Command::QueueMetrics(wanted, answer) => {
                 let _ = answer.send(self.queues_view(&wanted));
             }
+            Command::Alarms(answer) => {
+                let _ = answer.send(self.alarms_view());
+            }
             Command::Quiet(answer) => self.quiet.push(answer),
             // Orders are done in `definitions`.
             _ => {}
@@ -162,6 +165,7 @@ impl Manager {
             paused: entry.paused,
             waiting_inputs: entry.waiting_inputs,
             oldest_age: oldest.map(|oldest| now.since(oldest)),
+            next_scheduled: self.schedules.next(&entry.name, now),
             counts: *entry.counts,
             attributes: (*entry.attributes).clone(),
             origins: origins(&entry.definition, QUEUE_ATTRIBUTES.iter().map(|a| a.name)),
@@ -253,6 +257,7 @@ impl Manager {
             last_trace: note.trace.numbers(),
             last_fired: entry.gate.last_fired(),
             next_check: note.next_check,
+            next_scheduled: self.schedules.next(name, now),
             now,
         })
     }
@@ -299,6 +304,7 @@ impl Manager {
             asked: self.asked,
             outcomes: self.outcomes.clone(),
             dead_letters,
+            alarms: self.shared.alarm_counts.active(),
             store: crate::status::store_word(store.stopped),
             disk_used: store.disk_used,
             disk_free: store.disk_free,

@@ -206,6 +206,8 @@ pub(crate) enum Command {
     /// Check this machine, the directories and the host; says what to do
     #[command(after_long_help = serve::DOCTOR)]
     Doctor(serve::ServeArgs),
+    /// List the alarms that are raised, each with what to do about it
+    Alarms,
     /// Show the settings that hold, and where each comes from
     #[command(subcommand)]
     Config(serve::ConfigCommand),

@@ -69,6 +69,12 @@ pub(crate) struct ServeArgs {
     /// Disk space kept to end cleanly when the disk is full [default: 64 MiB]
     #[arg(long, value_name = "SIZE")]
     store_ballast: Option<String>,
+    /// Task records that are kept: the newest of so many bytes [default: 64 MiB]
+    #[arg(long, value_name = "SIZE")]
+    task_records: Option<String>,
+    /// How long task records are kept at most [default: 7d]
+    #[arg(long, value_name = "TIME")]
+    task_records_age: Option<String>,
     /// Longest body of an HTTP request [default: 16 MiB]
     #[arg(long, value_name = "SIZE")]
     body_limit: Option<String>,
@@ -110,6 +116,8 @@ impl ServeArgs {
             ("plugin-rescan", self.plugin_rescan.clone()),
             ("store-reserve", self.store_reserve.clone()),
             ("store-ballast", self.store_ballast.clone()),
+            ("task-records", self.task_records.clone()),
+            ("task-records-age", self.task_records_age.clone()),
             ("body-limit", self.body_limit.clone()),
             ("volatile", on(self.volatile)),
             ("accept-loss", on(self.accept_loss)),

@@ -75,10 +75,15 @@ fn footer(explanation: &Value) -> String {
     if !steps.is_empty() {
         lines.push(format!("last steps: {steps}"));
     }
-    if let Some(next) = at(explanation, "next-check").as_u64() {
-        let left = now.map(|now| next.saturating_sub(now)).map(format_duration);
-        let left = left.map(|left| format!(" (in {left})")).unwrap_or_default();
-        lines.push(format!("next check: {}{left}", format_timestamp(next)));
+    for (field, what) in [
+        ("next-check", "next check"),
+        ("next-scheduled", "next scheduled put"),
+    ] {
+        if let Some(next) = at(explanation, field).as_u64() {
+            let left = now.map(|now| next.saturating_sub(now)).map(format_duration);
+            let left = left.map(|left| format!(" (in {left})")).unwrap_or_default();
+            lines.push(format!("{what}: {}{left}", format_timestamp(next)));
+        }
     }
     lines.join("\n")
 }

@@ -4,6 +4,7 @@
 //! talks to the manager. `serve`, `demo`, `run`, `test` and the local plugin commands are the
 //! exceptions: no host is asked there.
 
+mod alarms;
 mod browse;
 pub(crate) mod check;
 mod component;
@@ -108,6 +109,7 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Ledger => status::ledger(context),
         Command::Check(command) => check::run(context, command),
         Command::Doctor(args) => doctor::run(context, cli, args),
+        Command::Alarms => alarms::run(context),
         Command::Wit(args) => wit::run(context, args),
         Command::Completions(args) => shell::completions(context, args),
         Command::Man(args) => shell::man(context, args),

@@ -9,7 +9,7 @@ use crate::args::definitions::{
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table, Tone};
-use crate::render::time::format_duration;
+use crate::render::time::{format_duration, format_timestamp};
 use crate::render::values::{at, cell, items, plain};
 
 /// Runs a command about queues.
@@ -109,6 +109,12 @@ fn counts(view: &Value) -> Table {
         if !at(view, name).is_null() {
             table.row(vec![Cell::new(name), cell(view, name)]);
         }
+    }
+    if let Some(next) = at(view, "next-scheduled").as_u64() {
+        table.row(vec![
+            Cell::new("next-scheduled"),
+            Cell::new(format_timestamp(next)),
+        ]);
     }
     for name in ["start-owed", "paused"] {
         if at(view, name).as_bool() == Some(true) {

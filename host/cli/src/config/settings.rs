@@ -145,6 +145,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "Disk space kept to end cleanly when it is full.",
     ),
     setting(
+        "task-records",
+        "64 MiB",
+        Kind::Size,
+        "Task records that are kept: the newest of so many bytes.",
+    ),
+    setting(
+        "task-records-age",
+        "7d",
+        Kind::Millis,
+        "How long they are kept at most.",
+    ),
+    setting(
         "body-limit",
         "16 MiB",
         Kind::Size,

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use oncue_core::admission::{Demand, Resources};
 use oncue_core::code::Code;
+use oncue_manager::retention::Retention;
 use oncue_manager::traces::TraceConfig;
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::plugin::{
@@ -253,6 +254,7 @@ pub(crate) fn start_host(
         in_hand: (!is_volatile).then(|| home.data.join("in-hand")),
         headroom: Some(Box::new(machine::headroom())),
         traces,
+        retention: retention(config),
         ..ManagerConfig::default()
     };
     let mut manager = QueueManager::start(
@@ -268,6 +270,16 @@ pub(crate) fn start_host(
     };
     let plugins = start_plugins(config, home, total, &mut manager, &sandbox, &components)?;
     Ok(Host { manager, plugins })
+}
+
+/// How much is kept of task records: as set.
+fn retention(config: &Config) -> Retention {
+    let defaults = Retention::default();
+    let age = config.duration("task-records-age").as_millis();
+    Retention {
+        bytes: config.number("task-records").unwrap_or(defaults.bytes),
+        age: u64::try_from(age).unwrap_or(u64::MAX),
+    }
 }
 
 fn start_plugins(

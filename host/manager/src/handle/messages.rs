@@ -7,7 +7,7 @@ use oncue_core::code::Code;
 use oncue_core::message::{Body, MessageId};
 use oncue_core::names::QueueName;
 use oncue_core::unit_of_work::{Disposition, PutAnswer, Settle, Unit};
-use oncue_store::{Browse, Browsed, MessageState, Page};
+use oncue_store::{Browse, Browsed, CommitError, MessageState, Page};
 
 use super::Handle;
 use crate::error::ApiError;
@@ -106,6 +106,9 @@ impl Handle {
         }
         let began = self.shared.trace_time();
         let answer = self.shared.store.commit(unit).await;
+        if let Err(CommitError::QueueFull { queue, .. }) = &answer {
+            self.shared.refused_for_room(queue);
+        }
         let answer = answer.map(|receipt| receipt.puts).map_err(ApiError::from);
         self.tell_puts(traced, began, &answer);
         answer

@@ -13,13 +13,15 @@ use oncue_core::outcome::Outcome;
 use oncue_store::StoreStatus;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::alarms::AlarmCount;
 use crate::command::{Answer, Command, PauseTarget};
 use crate::error::ApiError;
 use crate::event::Refused;
 use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::status::{
-    Explanation, HostEvent, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView, StatusView,
+    AlarmsView, Explanation, HostEvent, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView,
+    StatusView,
 };
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskRecord;
@@ -388,6 +390,20 @@ impl Handle {
     /// Only when the manager has ended.
     pub async fn ledger(&self) -> Result<LedgerView, ApiError> {
         self.ask(Command::Ledger).await
+    }
+
+    /// Alarms that are raised, the newest first.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn alarms(&self) -> Result<AlarmsView, ApiError> {
+        self.ask(Command::Alarms).await
+    }
+
+    /// Every alarm in numbers, without asking the loop: for metrics.
+    #[must_use]
+    pub fn alarm_counts(&self) -> Vec<AlarmCount> {
+        self.shared.alarm_counts.all()
     }
 
     /// What happens from now on. A reader that lags behind skips events and is told so.

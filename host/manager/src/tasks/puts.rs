@@ -85,6 +85,7 @@ impl TaskSession {
             .count() as u64;
         let depth = cell.depth() + own;
         if depth >= attributes.max_depth {
+            self.shared.refused_for_room(&cell.name);
             return Err(PortError::Full(format!(
                 "queue \"{}\" is full (depth {depth} of {}); raise max-depth or drain it \
                  [queue-full]",

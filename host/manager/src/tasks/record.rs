@@ -24,6 +24,9 @@ pub const MAX_MESSAGE_OUTCOMES: usize = 32;
 /// Queues of a task's puts that are counted one by one; puts to others are counted nowhere.
 pub const MAX_PUT_QUEUES: usize = 32;
 
+/// Records that are dropped at a time because of their age.
+pub const MAX_DROPPED: usize = 10_000;
+
 /// Messages that a task remembers having had, to tell fresh ones.
 const MAX_SEEN: usize = 65_536;
 
@@ -283,6 +286,16 @@ impl Records {
             }
         }
         record
+    }
+
+    /// Drops the oldest that were started before `limit`, up to [`MAX_DROPPED`].
+    pub fn drop_before(&self, limit: Timestamp) {
+        let mut kept = self.kept.lock();
+        for _ in 0..MAX_DROPPED {
+            let old = kept.0.pop_front_if(|record| record.started < limit);
+            let Some(old) = old else { return };
+            kept.1 -= size(&old);
+        }
     }
 
     /// All of them, newest first.

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod alarms;
 mod batches;
 mod change;
 mod consumers;
@@ -17,8 +18,10 @@ mod pipelines;
 mod properties;
 mod recovery;
 mod requests;
+mod retention;
 mod rig;
 mod scheduler;
+mod schedules;
 mod steps;
 mod trigger_types;
 mod units;

@@ -21,7 +21,7 @@ use crate::error::Problem;
 use crate::extract::Query;
 use crate::openapi::Common;
 use crate::wire::fields::{boolean, text};
-use crate::wire::schema::{LedgerSchema, StatusSchema};
+use crate::wire::schema::{AlarmsSchema, LedgerSchema, StatusSchema};
 
 /// The document's path, which the document names too.
 const DOCUMENT_PATH: &str = "/openapi.json";
@@ -32,6 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(resume_host))
         .routes(routes!(show_status))
         .routes(routes!(show_ledger))
+        .routes(routes!(show_alarms))
         .routes(routes!(livez))
         .routes(routes!(readyz));
     // Only described here: the route needs the finished document.
@@ -107,6 +108,16 @@ async fn show_status(State(app): State<App>, query: Query) -> Answer<Json<Value>
 async fn show_ledger(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
     query.nothing()?;
     json(&app.handle.ledger().await?)
+}
+
+/// What a person should know of, the newest first.
+#[utoipa::path(
+    get, path = "/v1/alarms", tag = "host",
+    responses((status = 200, description = "Alarms raised now", body = AlarmsSchema), Common)
+)]
+async fn show_alarms(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+    query.nothing()?;
+    json(&app.handle.alarms().await?)
 }
 
 /// How the host is.

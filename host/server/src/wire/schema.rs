@@ -106,6 +106,8 @@ pub(crate) struct QueueSchema {
     waiting_inputs: u32,
     /// Age of the oldest ready message, in milliseconds.
     oldest_age: Option<u64>,
+    /// When the queue manager itself puts the next message.
+    next_scheduled: Option<u64>,
     /// Messages by state.
     counts: CountsSchema,
     /// The attributes that hold.
@@ -188,6 +190,8 @@ pub(crate) struct ExplanationSchema {
     last_fired: Option<u64>,
     /// When the queue is looked at again by itself.
     next_check: Option<u64>,
+    /// When the queue manager itself puts the next message.
+    next_scheduled: Option<u64>,
     /// When this was true.
     now: u64,
 }
@@ -289,6 +293,8 @@ pub(crate) struct StatusSchema {
     outcomes: BTreeMap<String, u64>,
     /// Messages in the dead-letter queue.
     dead_letters: u64,
+    /// Alarms that are raised now.
+    alarms: u64,
     /// `ok`, or why the store does not write.
     store: String,
     /// Bytes on disk.
@@ -299,6 +305,38 @@ pub(crate) struct StatusSchema {
     commits: u64,
     /// Syncs since the start.
     syncs: u64,
+}
+
+/// All raised alarms.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Alarms)]
+pub(crate) struct AlarmsSchema {
+    /// How many there are, those included that are not listed.
+    active: u64,
+    /// The newest first, up to 10 000.
+    alarms: Vec<AlarmSchema>,
+}
+
+/// An alarm that is raised.
+#[derive(ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Alarm)]
+pub(crate) struct AlarmSchema {
+    /// Its permanent name, such as `oldest-waiting`.
+    alarm: String,
+    /// The queue that it is about, if it is about one.
+    queue: Option<String>,
+    /// The plugin, if it is about one.
+    plugin: Option<String>,
+    /// When it was raised.
+    since: u64,
+    /// What was then, in a sentence.
+    detail: String,
+    /// What to do.
+    cure: String,
+    /// It does not end by itself.
+    needs_a_person: bool,
 }
 
 /// A plugin.
