@@ -340,7 +340,7 @@ mod tests {
             "slots 1 of 4, memory 1.0 KiB of 2.0 KiB, 7 starts refused",
             "ALARM  parked-message  a  2.0s x",
             "b         25     +20",
-            "the host is paused",
+            "0  p        paused",
             "   5  a      p        1.5s   3       0",
         ] {
             assert!(frame.text.contains(wanted), "{wanted} in\n{}", frame.text);
