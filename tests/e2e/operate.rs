@@ -471,6 +471,7 @@ fn every_command_that_prints_data_prints_json() {
     case(&["tasks", "--failed"], "");
     case(&["status"], "/version");
     case(&["ledger"], "/capacity/slots");
+    case(&["alarms"], "");
     case(&["top"], "/status/version");
     case(&["config", "show"], "/url/value");
     case(&["check", "ready"], "/state");
