@@ -8,6 +8,7 @@
 
 mod alarms;
 mod chance;
+mod console;
 mod dev;
 mod disk;
 mod export;

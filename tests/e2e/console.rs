@@ -1,0 +1,54 @@
+//! The console in a real browser: a walk from a bad plugin to a message that is handled after all,
+//! and a look at every page at the width of a desk and of a phone. The walk itself is
+//! `tests/browser/walk.mjs`; here are the host and what it drops.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::host::Home;
+use crate::work::sample;
+
+/// Where Debian has the browser.
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// Set where the walk must be done: then what is missing fails the test.
+const NEEDED: &str = "ONCUE_NEED_BROWSER";
+
+/// Why the walk cannot be done here.
+fn missing(tests: &Path) -> Option<String> {
+    if !Path::new(CHROMIUM).exists() {
+        return Some(format!("{CHROMIUM} is not there; apt-get install chromium"));
+    }
+    let client = tests.join("node_modules/playwright-core");
+    (!client.exists()).then(|| format!("npm ci --prefix {} was not run", tests.display()))
+}
+
+#[test]
+fn the_console_is_walked_in_a_browser() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tests = root.join("tests/browser");
+    if let Some(why) = missing(&tests) {
+        assert!(std::env::var_os(NEEDED).is_none(), "{why}");
+        eprintln!("\n*** THE CONSOLE IS NOT TRIED: {why} ***\n");
+        return;
+    }
+    let home = Home::new();
+    let host = home.start();
+    host.define_plain("settled");
+    host.define_plain("echo.out");
+    let shots: PathBuf = root.join("target/screenshots");
+    let walk = Command::new("node")
+        .arg(tests.join("walk.mjs"))
+        .env("ONCUE_URL", &host.url)
+        .env("ONCUE_PLUGINS", home.plugins())
+        .env("ONCUE_SHOTS", &shots)
+        .env("ONCUE_CHROMIUM", CHROMIUM)
+        .env("ONCUE_FIRST", sample("batch-settle").component)
+        .env("ONCUE_FIXED", sample("echo").component)
+        .output()
+        .expect("node runs");
+    let said = String::from_utf8_lossy(&walk.stdout);
+    let failed = String::from_utf8_lossy(&walk.stderr);
+    assert!(walk.status.success(), "{said}\n{failed}\n{}", host.log());
+    println!("{said}");
+}
