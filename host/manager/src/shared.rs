@@ -116,6 +116,8 @@ pub struct QueueCell {
     pub(crate) lingers: AtomicBool,
     /// A put was refused for want of room, and the loop has not seen it yet.
     refused: AtomicBool,
+    /// Messages that applications and handlers put.
+    puts: AtomicU64,
 }
 
 /// A point in time by both clocks.
@@ -175,6 +177,7 @@ impl QueueCell {
             removals: AtomicU64::new(0),
             lingers: AtomicBool::new(false),
             refused: AtomicBool::new(false),
+            puts: AtomicU64::new(0),
         })
     }
 
@@ -235,6 +238,17 @@ impl QueueCell {
     /// The same, once.
     pub(crate) fn take_refused(&self) -> bool {
         self.is_refused() && self.refused.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes messages that were put.
+    pub(crate) fn came(&self, messages: u64) {
+        self.puts.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Messages that applications and handlers put since the host started.
+    #[must_use]
+    pub fn puts(&self) -> u64 {
+        self.puts.load(Ordering::Relaxed)
     }
 
     /// Units of this queue are limited to one message.
@@ -299,6 +313,13 @@ impl Shared {
     #[must_use]
     pub fn cell(&self, queue: &QueueName) -> Option<Arc<QueueCell>> {
         self.queues.read().get(queue).cloned()
+    }
+
+    /// Calls `look` for each queue's cell. Holds up those who define queues, and nobody else.
+    pub fn each_cell(&self, mut look: impl FnMut(&QueueCell)) {
+        for cell in self.queues.read().values() {
+            look(cell);
+        }
     }
 
     /// Adds a cell; before the queue's first message can be committed.

@@ -20,6 +20,8 @@ pub struct QueueView {
     pub name: QueueName,
     /// All committed messages.
     pub depth: u64,
+    /// Messages that applications and handlers put since the host started.
+    pub puts: u64,
     /// Messages that count for the trigger rule.
     pub counted: u64,
     /// Tasks in process.

@@ -154,6 +154,7 @@ impl Manager {
         QueueView {
             name: entry.name.clone(),
             depth: u64::try_from(entry.counts.depth()).unwrap_or(0),
+            puts: self.shared.cell(&entry.name).map_or(0, |cell| cell.puts()),
             counted,
             running: entry.gate.running(),
             owed: counted.saturating_sub(u64::from(entry.gate.starting())),

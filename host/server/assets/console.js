@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const PACE = 1000; // between two refreshes, in milliseconds
+  const SPAN = 600; // of the chart, in seconds
   const POLL = 15000; // when there is no stream
   let source = null;
   let poll = 0;
@@ -89,6 +90,41 @@
     if (event.target.matches("input[data-confirm]")) weigh(event.target);
   });
   document.querySelectorAll("input[data-confirm]").forEach(weigh);
+
+  // What was put and what left: drawn over the lines that came with the page.
+  let chart = null;
+  function draw(anew) {
+    const place = document.getElementById("chart");
+    const given = document.getElementById("chart-points");
+    if (!place || !given || typeof uPlot === "undefined") return;
+    const points = JSON.parse(given.dataset.points);
+    if (chart && !anew && place.contains(chart.root)) {
+      chart.setData(points);
+      return;
+    }
+    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const rate = (plot, value) => (value == null ? "–" : value.toFixed(1) + "/s");
+    const axis = { stroke: colour("--muted"), grid: { stroke: colour("--soft"), width: 1 }, ticks: { stroke: colour("--soft") } };
+    place.replaceChildren();
+    chart = new uPlot({
+      width: place.clientWidth,
+      height: 160,
+      cursor: { drag: { x: false, y: false } },
+      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
+      axes: [{ ...axis, values: "{HH}:{mm}", space: 70 }, { ...axis, size: 52 }, { ...axis, size: 58, side: 1, scale: "depth", grid: { show: false } }],
+      scales: { x: { range: (plot, first, last) => [last - SPAN, last] }, y: { range: (plot, low, high) => [0, Math.max(high, 1)] }, depth: { range: (plot, low, high) => [0, Math.max(high, 1)] } },
+      series: [
+        { label: "at", value: "{HH}:{mm}:{ss}" },
+        { label: "put", stroke: colour("--put"), width: 1.5, value: rate, points: { show: false } },
+        { label: "left", stroke: colour("--left"), width: 1.5, value: rate, points: { show: false } },
+        { label: "depth", stroke: colour("--muted"), width: 1, dash: [4, 3], scale: "depth", points: { show: false } },
+      ],
+    }, points, place);
+  }
+  document.addEventListener("htmx:after:swap", () => draw(false));
+  addEventListener("resize", () => { if (chart) chart.setSize({ width: document.getElementById("chart").clientWidth, height: 160 }); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(true));
+  draw(true);
 
   // One box that ticks all of a list; without script there is none.
   function offer(box) { box.hidden = false; }

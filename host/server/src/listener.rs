@@ -77,6 +77,7 @@ pub async fn serve(
     };
     let stop_time = options.stop_time;
     let app = App::new(handle, options);
+    tokio::spawn(crate::console::sample(app.clone()));
     let service = Connections(crate::routes::api_of(app.clone()));
     let (stopping, mut stopped) = watch::channel(false);
     let served = axum::serve(listener, service).with_graceful_shutdown(async move {

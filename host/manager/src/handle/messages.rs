@@ -11,7 +11,7 @@ use oncue_store::{Browse, Browsed, CommitError, MessageState, Page};
 
 use super::Handle;
 use crate::error::ApiError;
-use crate::shared::Phase;
+use crate::shared::{Phase, QueueCell};
 use crate::tasks::port::PutRequest;
 use crate::traces::{Sending, Span, What};
 
@@ -73,6 +73,7 @@ impl Handle {
             ..Unit::default()
         };
         let mut traced = Vec::new();
+        let mut cells = Cells::default();
         for mut request in puts {
             let cell = self.cell(&request.queue)?;
             let attributes = cell.attributes.load_full();
@@ -103,6 +104,7 @@ impl Handle {
             let mut put = crate::put::build(request, &attributes, now, id, putter.clone())?;
             put.max_depth = Some(attributes.max_depth);
             unit.puts.push(put);
+            cells.push(cell);
         }
         let began = self.shared.trace_time();
         let answer = self.shared.store.commit(unit).await;
@@ -110,6 +112,9 @@ impl Handle {
             self.shared.refused_for_room(queue);
         }
         let answer = answer.map(|receipt| receipt.puts).map_err(ApiError::from);
+        if let Ok(answers) = &answer {
+            cells.came(answers);
+        }
         self.tell_puts(traced, began, &answer);
         answer
     }
@@ -330,6 +335,31 @@ impl Handle {
         held.settled();
         self.shared.settled(queue, gone);
         Ok(settled)
+    }
+}
+
+/// The cells of a unit's puts, in their order. One put, the usual, takes no memory of its own.
+#[derive(Default)]
+struct Cells {
+    first: Option<Arc<QueueCell>>,
+    more: Vec<Arc<QueueCell>>,
+}
+
+impl Cells {
+    fn push(&mut self, cell: Arc<QueueCell>) {
+        match &self.first {
+            None => self.first = Some(cell),
+            Some(_) => self.more.push(cell),
+        }
+    }
+
+    /// Counts the puts that were made.
+    fn came(&self, answers: &[PutAnswer]) {
+        for (cell, answer) in self.first.iter().chain(&self.more).zip(answers) {
+            if !answer.repeated {
+                cell.came(1);
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use oncue_core::code::Code;
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
 use oncue_core::outcome::Outcome;
+use oncue_core::time::Timestamp;
 use oncue_store::StoreStatus;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -62,6 +63,17 @@ pub struct TaskFilter {
     pub before: Option<TaskId>,
     /// At most so many; 0 means [`MAX_TASKS`].
     pub max: usize,
+}
+
+/// What came to a queue, and what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueFlow {
+    /// Which queue.
+    pub queue: QueueName,
+    /// Messages that applications and handlers put since the host started.
+    pub puts: u64,
+    /// Messages that are there.
+    pub depth: u64,
 }
 
 impl Handle {
@@ -229,6 +241,27 @@ impl Handle {
     /// Only when the manager has ended.
     pub async fn queue_page(&self, filter: QueueFilter) -> Result<QueuePage, ApiError> {
         self.ask(|answer| Command::Queues(filter, answer)).await
+    }
+
+    /// What came to each queue since the host started, and what is there; in no order. Cheap: the
+    /// loop is not asked.
+    #[must_use]
+    pub fn flows(&self) -> Vec<QueueFlow> {
+        let mut flows = Vec::new();
+        self.shared.each_cell(|cell| {
+            flows.push(QueueFlow {
+                queue: cell.name.clone(),
+                puts: cell.puts(),
+                depth: cell.depth(),
+            });
+        });
+        flows
+    }
+
+    /// The manager's time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.now()
     }
 
     /// One queue.

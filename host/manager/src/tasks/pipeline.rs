@@ -251,6 +251,11 @@ impl TaskSession {
         let mut limit = self.cell.unit_limit.lock();
         progress.conflicts = 0;
         progress.put(&submitted.puts);
+        for put in &submitted.puts {
+            if let Some(cell) = self.shared.cell(&put.queue) {
+                cell.came(put.messages);
+            }
+        }
         let metrics = &self.shared.metrics;
         metrics.handlers.put.add(submitted.put);
         metrics.dead_letters(DeadLetterReason::HopLimit, submitted.dead);

@@ -128,7 +128,27 @@ const HELD: [(Step, i32); 2] = [(Step::S60, 14), (Step::S62, 8)];
 
 /// Draws the flow with a trace, given as the numbers of its steps.
 pub(super) fn flow(trace: &[u8]) -> Flow {
-    let nodes: Vec<Node> = PLACES
+    let nodes = nodes(trace);
+    let mut edges = edges(&nodes, trace);
+    // What is lit lies on top.
+    edges.sort_by_key(|edge| edge.lit);
+    let numbers: Vec<String> = trace.iter().map(ToString::to_string).collect();
+    let said = if trace.is_empty() {
+        "No trigger of this queue since the host started.".to_owned()
+    } else {
+        format!("Steps of the last trigger: {}.", numbers.join(", "))
+    };
+    Flow {
+        nodes,
+        edges,
+        said,
+        width: 12 + 8 * BOX.0 + 7 * GAP,
+        height: 316,
+    }
+}
+
+fn nodes(trace: &[u8]) -> Vec<Node> {
+    PLACES
         .iter()
         .map(|(step, column, row, kind, lines)| Node {
             step: step.number(),
@@ -142,14 +162,17 @@ pub(super) fn flow(trace: &[u8]) -> Flow {
             lit: trace.contains(&step.number()),
             last: trace.last() == Some(&step.number()),
         })
-        .collect();
+        .collect()
+}
+
+fn edges(nodes: &[Node], trace: &[u8]) -> Vec<Edge> {
     let passed = |from: Step, to: Step| {
         let pair = [from.number(), to.number()];
         trace.windows(2).any(|steps| steps == pair)
     };
     let mut edges = Vec::new();
     for (from, to, word) in WAYS {
-        if let (Some(a), Some(b)) = (find(&nodes, from), find(&nodes, to)) {
+        if let (Some(a), Some(b)) = (find(nodes, from), find(nodes, to)) {
             let (path, place) = way(a, b);
             let label = (!word.is_empty()).then_some(Word {
                 text: word,
@@ -165,7 +188,7 @@ pub(super) fn flow(trace: &[u8]) -> Flow {
         }
     }
     for (from, height) in HELD {
-        if let (Some(a), Some(b)) = (find(&nodes, from), find(&nodes, Step::S66)) {
+        if let (Some(a), Some(b)) = (find(nodes, from), find(nodes, Step::S66)) {
             let top = a.y - height;
             let path = format!(
                 "M{} {} V{top} H{} V{}",
@@ -187,21 +210,7 @@ pub(super) fn flow(trace: &[u8]) -> Flow {
             });
         }
     }
-    // What is lit lies on top.
-    edges.sort_by_key(|edge| edge.lit);
-    let numbers: Vec<String> = trace.iter().map(ToString::to_string).collect();
-    let said = if trace.is_empty() {
-        "No trigger of this queue since the host started.".to_owned()
-    } else {
-        format!("Steps of the last trigger: {}.", numbers.join(", "))
-    };
-    Flow {
-        nodes,
-        edges,
-        said,
-        width: 12 + 8 * BOX.0 + 7 * GAP,
-        height: 316,
-    }
+    edges
 }
 
 fn find(nodes: &[Node], step: Step) -> Option<&Node> {

@@ -67,7 +67,7 @@ pub(super) fn micros(micros: u64) -> String {
 /// How long ago: a duration of which nobody needs the milliseconds.
 pub(super) fn age(millis: u64) -> String {
     match millis {
-        0..1_000 => "now".to_owned(),
+        0..1_000 => "0 s".to_owned(),
         1_000..60_000 => format!("{} s", millis / 1_000),
         _ => duration(millis),
     }
@@ -125,6 +125,11 @@ pub(super) fn brief(text: &str, characters: usize) -> String {
         brief.push('…');
     }
     brief
+}
+
+/// So much of a digest as tells versions apart.
+pub(super) fn digest(digest: &str) -> String {
+    digest.chars().take(12).collect()
 }
 
 /// The share of a whole, in per cent, at most 100.

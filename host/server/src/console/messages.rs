@@ -85,7 +85,7 @@ impl Why {
             backtrace: record.backtrace.clone(),
             log: record.log_tail.clone(),
             task: record.task.clone(),
-            digest: format::brief(record.digest.as_deref().unwrap_or_default(), 12),
+            digest: format::digest(record.digest.as_deref().unwrap_or_default()),
             time: ago(record.time, now),
             time_at: format::moment(record.time),
         }
@@ -458,7 +458,7 @@ fn fields(message: &Message, now: Timestamp) -> Vec<(&'static str, String)> {
         (
             "Put",
             format!(
-                "{} ({})",
+                "{} UTC ({} ago)",
                 format::moment(header.put_time),
                 ago(header.put_time, now)
             ),

@@ -7,7 +7,8 @@
 //!
 //! | Module | What |
 //! |---|---|
-//! | `overview`, `queues`, `queue`, `messages`, `tasks`, `plugins`, `dead_letters`, `ledger` | one page each |
+//! | `overview`, `queues`, `queue`, `messages`, `tasks` | one page each |
+//! | `plugins`, `dead_letters`, `ledger` | the same |
 //! | `frame` | what stands around each page |
 //! | `flow`, `spark` | drawings |
 //! | `rates` | what was put and taken in the last minutes |
@@ -25,11 +26,13 @@ use crate::app::App;
 
 mod assets;
 mod csrf;
+mod dead_letters;
 mod flow;
 mod form;
 mod format;
 mod frame;
 mod ledger;
+mod letters;
 mod live;
 mod messages;
 mod notes;
@@ -40,12 +43,15 @@ mod plugins;
 mod queue;
 mod queue_actions;
 mod queues;
+mod rates;
+mod spark;
 mod tasks;
 
 pub(crate) use csrf::Csrf;
 pub(crate) use live::PATH as LIVE_PATH;
 pub(crate) use notes::Notes;
 pub(crate) use page::not_found;
+pub(crate) use rates::{Rates, sample};
 
 /// What a page may do: only what comes from here, and no other page may hold it in a frame.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; \
@@ -56,6 +62,8 @@ const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; \
 pub(crate) struct Console {
     /// The token of this process's forms.
     pub(crate) csrf: Csrf,
+    /// What was put and what left in the last minutes.
+    pub(crate) rates: Rates,
     /// What actions have to say to the page that comes after them.
     pub(crate) notes: Notes,
 }
@@ -88,6 +96,10 @@ pub(crate) fn routes() -> Router<App> {
         .route("/plugins/{plugin}", get(plugins::show))
         .route("/plugins/{plugin}/rollback", post(plugins::roll_back))
         .route("/processes/{process}/pause", post(plugins::pause))
+        .route("/dead-letters", get(dead_letters::show))
+        .route("/dead-letters/redrive", post(dead_letters::redrive))
+        .route("/dead-letters/discard", post(dead_letters::discard))
+        .route("/dead-letters/export", get(dead_letters::export))
         .route("/ledger", get(ledger::show))
         .route(live::PATH, get(live::watch))
         .route("/assets/{hash}/{name}", get(assets::send))

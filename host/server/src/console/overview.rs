@@ -10,6 +10,7 @@ use super::frame::Frame;
 use super::page::{Page, page};
 use super::params::Params;
 use super::queues::Row as QueueRow;
+use super::spark::Chart;
 use super::tasks::Row as TaskRow;
 use crate::app::App;
 
@@ -37,6 +38,7 @@ struct OverviewPage {
     dead_letters: u64,
     disk_used: String,
     disk_free: Option<String>,
+    chart: Option<Chart>,
     waiting: Vec<QueueRow>,
     more_waiting: u64,
     tasks: Vec<TaskRow>,
@@ -89,7 +91,12 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
         disk_used: format::bytes(status.disk_used),
         disk_free: status.disk_free.map(format::bytes),
         more_waiting: waiting.matching.saturating_sub(waiting.queues.len() as u64),
-        waiting: waiting.queues.iter().map(QueueRow::of).collect(),
+        chart: Chart::of(&app.console.rates.of_all()),
+        waiting: waiting
+            .queues
+            .iter()
+            .map(|view| QueueRow::of(view, &app.console.rates))
+            .collect(),
         more_tasks: (running.len().saturating_sub(ROWS)) as u64,
         tasks: rows(&running),
         failed: rows(&failed),

@@ -20,7 +20,7 @@ use super::frame::Frame;
 use super::page::{Page, PageError, page};
 use super::params::Params;
 use super::queue::{Attributes, attributes};
-use super::tasks::{DIGEST, Row as TaskRow};
+use super::tasks::Row as TaskRow;
 use crate::app::App;
 use crate::error::Problem;
 use crate::extract::{PluginPath, ProcessPath};
@@ -81,7 +81,7 @@ impl Row {
             reason: reason
                 .or(process.and_then(|process| process.component_reason.clone()))
                 .unwrap_or_default(),
-            digest: format::brief(&digest.unwrap_or_default(), DIGEST),
+            digest: format::digest(&digest.unwrap_or_default()),
             style: plugin
                 .and_then(|plugin| plugin.style)
                 .map_or("", |style| style.as_str()),
@@ -263,7 +263,7 @@ pub(super) async fn roll_back(
     let PluginPath(plugin): PluginPath = plugin?;
     let done = app.handle.rollback(plugin.clone()).await;
     let done = done.map(|digest| {
-        let digest = format::brief(&digest, DIGEST);
+        let digest = format::digest(&digest);
         format!("Version {digest} of \"{plugin}\" serves until the plugin's file changes.")
     });
     Ok(back(&app, &page_of(&plugin), done.map_err(Into::into)))

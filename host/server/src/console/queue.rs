@@ -1,5 +1,5 @@
-//! One queue: why it does or does not trigger, the flow of its last trigger, its attributes, what it
-//! holds, and its latest tasks.
+//! One queue: why it does or does not trigger, the flow of its last trigger, its attributes, what
+//! it holds, and its latest tasks.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::State;
 use oncue_core::definition::{Origin, QUEUE_ATTRIBUTES};
 use oncue_core::names::QueueName;
+use oncue_core::trigger::Step;
 use oncue_manager::handle::TaskFilter;
 use oncue_manager::status::{Explanation, QueueView};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use super::frame::Frame;
 use super::page::{Page, page};
 use super::params::Params;
 use super::queues::{Standing, ago};
+use super::spark::Chart;
 use super::tasks::Row as TaskRow;
 use crate::app::App;
 use crate::error::Problem;
@@ -78,6 +80,7 @@ struct QueuePage {
     put: bool,
     sentence: String,
     conditions: Vec<Condition>,
+    chart: Option<Chart>,
     flow: Flow,
     last_fired: Option<String>,
     next_check: Option<String>,
@@ -104,6 +107,7 @@ pub(super) async fn show(
     let now = explanation.now;
     let frame = Frame::new(&app, "/queues", &params).await?;
     let mut page_of = about(frame, &queue, &view, explanation);
+    page_of.chart = Chart::of(&app.console.rates.of(&queue));
     page_of.tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
     page(&page_of)
 }
@@ -137,7 +141,8 @@ fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanati
                 source: condition.source,
             })
             .collect(),
-        flow: flow(&explained.last_trace),
+        chart: None,
+        flow: flow(&ended(explained.last_trace, view.running)),
         last_fired: explained.last_fired.map(|fired| ago(fired, now)),
         next_check: explained
             .next_check
@@ -146,6 +151,14 @@ fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanati
         attributes: attributes(&view.attributes, QUEUE_ATTRIBUTES, &view.origins),
         tasks: Vec::new(),
     }
+}
+
+/// The last trigger's steps, with the one that its task's end passes: none of the queue runs.
+fn ended(mut trace: Vec<u8>, running: u32) -> Vec<u8> {
+    if trace.last() == Some(&Step::S66.number()) && running == 0 {
+        trace.push(Step::S68.number());
+    }
+    trace
 }
 
 /// The states that messages are in; those without any are left out.

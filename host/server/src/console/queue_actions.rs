@@ -234,7 +234,9 @@ mod tests {
 
     #[test]
     fn a_put_is_read_from_its_form() {
-        let form = "body=a%0D%0Ab&content-type=text%2Fplain&priority=7&group=&properties=x%3D1%0D%0Ay%3A+2";
+        let form = "body=a%0D%0Ab&content-type=text%2Fplain&priority=7&group=&\
+                    properties=x%3D1%0D%0A\
+                    y%3A+2";
         let (options, body) = read_put(&Form::of(form)).expect("a put");
         assert_eq!(body, "a\nb");
         assert_eq!(options.content_type.as_deref(), Some("text/plain"));

@@ -10,6 +10,8 @@ use super::format;
 use super::frame::Frame;
 use super::page::{Page, page};
 use super::params::{Params, address};
+use super::rates::Rates;
+use super::spark::{SMALL, Spark};
 use crate::app::App;
 
 /// Queues of one page.
@@ -24,6 +26,7 @@ pub(super) struct Row {
     pub(super) name: String,
     pub(super) depth: String,
     pub(super) oldest: Option<String>,
+    pub(super) spark: Option<Spark>,
     pub(super) running: u32,
     pub(super) max_tasks: u32,
     pub(super) trigger: &'static str,
@@ -101,8 +104,9 @@ pub(super) fn tone_of(reason: &str) -> &'static str {
 
 impl Row {
     /// A queue's row.
-    pub(super) fn of(view: &QueueView) -> Self {
+    pub(super) fn of(view: &QueueView, rates: &Rates) -> Self {
         Self {
+            spark: Spark::of(&rates.of(&view.name), SMALL),
             name: view.name.to_string(),
             depth: format::number(view.depth),
             oldest: view.oldest_age.map(format::age),
@@ -237,7 +241,11 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
     let to = |number| asked.address(asked.sort, asked.descending, number);
     page(&QueuesPage {
         frame: Frame::new(&app, PATH, &params).await?,
-        rows: found.queues.iter().map(Row::of).collect(),
+        rows: found
+            .queues
+            .iter()
+            .map(|view| Row::of(view, &app.console.rates))
+            .collect(),
         heads: asked.heads(),
         search: asked.search.to_owned(),
         hides_empty: asked.hides_empty,

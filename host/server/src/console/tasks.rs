@@ -27,9 +27,6 @@ const ROWS: usize = 100;
 /// Characters of a sentence in a list.
 const BRIEF: usize = 140;
 
-/// Digits of a digest that tell versions apart.
-pub(super) const DIGEST: usize = 12;
-
 /// A task in a list.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -242,7 +239,7 @@ pub(super) async fn show(
             .collect(),
         flow: flow(&record.steps),
         plugin: record.plugin,
-        digest: format::brief(&record.digest, DIGEST),
+        digest: format::digest(&record.digest),
         latency: format::duration(record.start_latency),
         detail: record.detail,
         backtrace: record.backtrace,

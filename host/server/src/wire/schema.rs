@@ -84,6 +84,8 @@ pub(crate) struct QueueSchema {
     name: String,
     /// All committed messages.
     depth: u64,
+    /// Messages that applications and handlers put since the host started.
+    puts: u64,
     /// Messages that count for the trigger rule.
     counted: u64,
     /// Tasks in process.

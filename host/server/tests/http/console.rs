@@ -90,10 +90,17 @@ async fn act(server: &Server, path: &str, form: &str) -> Page {
 }
 
 /// Every page that needs no object.
-const PAGES: [&str; 5] = ["/", "/queues", "/tasks", "/plugins", "/ledger"];
+const PAGES: [&str; 6] = [
+    "/dead-letters",
+    "/",
+    "/queues",
+    "/tasks",
+    "/plugins",
+    "/ledger",
+];
 
 /// Every action.
-const ACTIONS: [&str; 10] = [
+const ACTIONS: [&str; 12] = [
     "/queues/q/trigger",
     "/queues/q/pause",
     "/queues/q/enable",
@@ -102,6 +109,8 @@ const ACTIONS: [&str; 10] = [
     "/queues/q/messages/000000010000000000000001/release",
     "/queues/q/messages/000000010000000000000001/remove",
     "/host/pause",
+    "/dead-letters/redrive",
+    "/dead-letters/discard",
     "/plugins/p/rollback",
     "/processes/p/pause",
 ];
@@ -345,4 +354,94 @@ async fn a_message_is_removed_once_it_is_confirmed() {
         .await
         .has("is removed");
     assert_eq!(server.ids("q").await.len(), 0);
+}
+
+/// A queue whose messages trap, with so many dead letters that came from it.
+async fn dead_letters(server: &Server, queue: &str, count: usize) {
+    let set = serde_json::json!({"trigger": "none", "backout-threshold": 1});
+    server
+        .json("PUT", &format!("/v1/queues/{queue}"), set)
+        .await
+        .is(201);
+    for _ in 0..count {
+        server
+            .put(queue, &[("oncue-property-lane", "<b>7")], "poison")
+            .await;
+    }
+    // Given back by a consumer as often as the threshold allows.
+    for _ in 0..count {
+        let got = server
+            .post(&format!("/v1/queues/{queue}/get"))
+            .await
+            .is(200);
+        let token = got.header("oncue-lease").to_owned();
+        server.post(&format!("/v1/leases/{token}/nack")).await;
+    }
+    assert_eq!(server.ids(queue).await.len(), 0);
+}
+
+#[tokio::test]
+async fn dead_letters_are_grouped_redriven_and_discarded() {
+    let server = Server::start().await;
+    dead_letters(&server, "a", 3).await;
+    dead_letters(&server, "b", 2).await;
+    let page = get(&server, "/dead-letters").await.is(200);
+    page.has("<span class=\"badge bad\">consumer</span>")
+        .has("All of them");
+    let only = get(&server, "/dead-letters?from=b&reason=consumer")
+        .await
+        .is(200);
+    assert_eq!(only.text.matches("data-pick ").count(), 2, "{}", only.text);
+
+    let none = act(&server, "/dead-letters/redrive", "scope=picked").await;
+    none.has("note bad").has("no dead letter is ticked");
+    let picked = server.ids("oncue.dead-letter").await[0].clone();
+    let form = format!("scope=picked&id={picked}");
+    act(&server, "/dead-letters/redrive", &form)
+        .await
+        .has("1 dead letter went back");
+    assert_eq!(server.ids("a").await.len(), 1);
+    act(&server, "/dead-letters/redrive", "scope=all&from=a")
+        .await
+        .has("2 dead letters went");
+    assert_eq!(server.ids("a").await.len(), 3);
+
+    let form = "scope=all&from=b&confirm=no";
+    act(&server, "/dead-letters/discard", form)
+        .await
+        .has("nothing was done");
+    assert_eq!(server.ids("oncue.dead-letter").await.len(), 2);
+    let form = "scope=all&from=b&confirm=discard";
+    act(&server, "/dead-letters/discard", form)
+        .await
+        .has("2 dead letters are discarded");
+    get(&server, "/dead-letters")
+        .await
+        .is(200)
+        .has("No message has failed for good");
+}
+
+#[tokio::test]
+async fn dead_letters_are_exported_a_line_each() {
+    let server = Server::start().await;
+    dead_letters(&server, "a", 2).await;
+    dead_letters(&server, "b", 1).await;
+    let file = get(&server, "/dead-letters/export?from=a").await.is(200);
+    assert_eq!(file.headers["content-type"], "application/jsonl");
+    let name = file.headers["content-disposition"].to_str().expect("ASCII");
+    assert_eq!(name, "attachment; filename=\"oncue.dead-letter.jsonl\"");
+    let lines: Vec<serde_json::Value> = file
+        .text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    for line in lines {
+        assert_eq!(line["body"], "poison");
+        assert_eq!(line["properties"]["lane"], "<b>7");
+        assert_eq!(line["dead-letter"]["queue"], "a");
+    }
+    get(&server, "/dead-letters/export?queue=none")
+        .await
+        .is(404);
 }
