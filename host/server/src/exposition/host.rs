@@ -4,6 +4,7 @@
 use std::fmt;
 
 use oncue_core::trigger::hold::ALL_NAMES;
+use oncue_manager::alarms::AlarmCount;
 use oncue_manager::metrics::view::{MessageCounts, MetricsView};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -22,6 +23,7 @@ const STOP_REASONS: [&str; 3] = ["full", "sync-failed", "closed"];
 #[derive(Debug)]
 pub(crate) struct HostPage {
     pub(crate) view: MetricsView,
+    pub(crate) alarms: Vec<AlarmCount>,
     pub(crate) machine: Machine,
 }
 
@@ -29,6 +31,7 @@ impl Collector for HostPage {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut page = Page(encoder);
         self.identity(&mut page)?;
+        self.alarms(&mut page)?;
         self.queues(&mut page)?;
         self.messages(&mut page)?;
         self.triggers(&mut page)?;
@@ -60,6 +63,27 @@ impl HostPage {
         ];
         let help = "Spans of traces, by what became of them";
         page.counters("oncue_spans", help, "result", spans)
+    }
+
+    fn alarms(&self, page: &mut Page<'_>) -> fmt::Result {
+        let of = |value: fn(&AlarmCount) -> u64| {
+            let all = self.alarms.iter();
+            all.map(move |count| (count.alarm.as_str(), value(count)))
+        };
+        let help = "Queues, plugins or hosts for which an alarm is raised now";
+        page.gauges(
+            "oncue_alarm_active",
+            help,
+            "alarm",
+            of(|count| count.active),
+        )?;
+        let help = "How often an alarm was raised";
+        page.counters(
+            "oncue_alarms_raised",
+            help,
+            "alarm",
+            of(|count| count.raised),
+        )
     }
 
     fn queues(&self, page: &mut Page<'_>) -> fmt::Result {

@@ -49,11 +49,16 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn metrics(State(app): State<App>, query: Query, headers: HeaderMap) -> Answer<Response> {
     query.nothing()?;
     let mut view = app.handle.metrics().await?;
+    let alarms = app.handle.alarm_counts();
     let handle = app.handle.clone();
     let page = content::off_the_loop(move || {
         handle.oldest_ages(&mut view);
         let machine = Machine::read();
-        HostPage { view, machine }
+        HostPage {
+            view,
+            alarms,
+            machine,
+        }
     })
     .await?;
     write(&headers, page)
