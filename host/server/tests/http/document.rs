@@ -45,6 +45,7 @@ const ROUTES: [&str; 48] = [
     "GET /v1/tasks",
     "GET /v1/tasks/{task}",
     "GET /v1/tasks/{task}/case",
+    "GET /v1/alarms",
     "GET /v1/status",
     "GET /v1/ledger",
     "GET /v1/events",
