@@ -6,7 +6,7 @@ use crate::harness::Server;
 use crate::schema::Document;
 
 /// Every route of the API. The order is that of the formats' table.
-const ROUTES: [&str; 48] = [
+const ROUTES: [&str; 49] = [
     "GET /v1/queues",
     "PUT /v1/queues/{queue}",
     "GET /v1/queues/{queue}",
@@ -48,6 +48,7 @@ const ROUTES: [&str; 48] = [
     "GET /v1/alarms",
     "GET /v1/status",
     "GET /v1/ledger",
+    "GET /v1/alarms",
     "GET /v1/events",
     "GET /metrics",
     "GET /metrics/detailed",
