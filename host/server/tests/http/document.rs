@@ -48,7 +48,6 @@ const ROUTES: [&str; 49] = [
     "GET /v1/alarms",
     "GET /v1/status",
     "GET /v1/ledger",
-    "GET /v1/alarms",
     "GET /v1/events",
     "GET /metrics",
     "GET /metrics/detailed",
