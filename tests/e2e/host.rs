@@ -127,7 +127,7 @@ impl Host {
         stdout.read_line(&mut line).expect("stdout is read");
         let Some(url) = line
             .split_whitespace()
-            .find(|word| word.starts_with("http://"))
+            .find(|word| word.starts_with("http://") || word.starts_with("https://"))
         else {
             let status = child.wait().expect("the host ended");
             let log = whole(&log);

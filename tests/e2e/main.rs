@@ -7,6 +7,7 @@
 )]
 
 mod alarms;
+mod auth;
 mod chance;
 mod console;
 mod dev;

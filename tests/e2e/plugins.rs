@@ -4,6 +4,7 @@ mod bad_files;
 mod cache;
 mod command_line;
 mod files;
+mod guarded;
 mod holds;
 mod modules;
 mod packed;

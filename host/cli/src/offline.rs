@@ -184,7 +184,8 @@ pub(crate) fn check(screen: &Screen, config: &Config, files: &[PathBuf]) -> Resu
         total,
         table_elements: sandbox.limits().max_table_elements,
     };
-    let reports = plugin::check(files, &sandbox, compiler()?, &capacity)
+    let keys = serve::plugin_keys(config)?;
+    let reports = plugin::check(files, &sandbox, compiler()?, &capacity, &keys)
         .map_err(|error| Failure::new(Exit::of_code(error.code()), error.to_string()))?;
     if screen.is_json() {
         screen.json(&json!(reports))?;

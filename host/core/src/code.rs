@@ -148,6 +148,10 @@ codes! {
     InvalidManifest = "invalid-manifest", Invalid;
     /// The component could not be compiled within its bounds.
     CompileFailed = "compile-failed", Refused;
+    /// Plugins must be signed here, and there is no signature beside the file.
+    SignatureMissing = "signature-missing", Refused;
+    /// The signature is of another file, or by no key that is accepted here.
+    SignatureWrong = "signature-wrong", Refused;
     /// Another plugin already claims the queue.
     QueueClaimed = "queue-claimed", Conflict;
     /// No earlier good version of the plugin is kept.
@@ -199,6 +203,10 @@ codes! {
     MethodNotAllowed = "method-not-allowed", Invalid;
     /// The listener asks for a token, and the request has none or a wrong one.
     NotAuthorized = "not-authorized", Refused;
+    /// The token has not the right that the request needs.
+    NotPermitted = "not-permitted", Refused;
+    /// The identity or the address makes requests faster than the host allows.
+    RateLimited = "rate-limited", Unavailable;
     /// The request comes from a web page of another origin, or names a host that is not this one.
     ForeignOrigin = "foreign-origin", Refused;
     /// The request took longer than the host allows.

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 
 use crate::engine::{Loaded, Sandbox};
 use crate::error::PluginError;
+use crate::secrets::Secrets;
 use crate::task;
 use crate::worker::Workers;
 
@@ -57,6 +58,7 @@ pub struct WasmTaskHost {
     components: Components,
     workers: Workers,
     slots: usize,
+    secrets: Secrets,
 }
 
 impl std::fmt::Debug for WasmTaskHost {
@@ -88,7 +90,15 @@ impl WasmTaskHost {
             components,
             workers,
             slots,
+            secrets: Secrets::new(None),
         })
+    }
+
+    /// The same with another place for secrets than the environment.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
     }
 
     /// Tasks that run or wait for a worker.
@@ -120,9 +130,12 @@ impl TaskHost for WasmTaskHost {
                 "all {slots} slots of the sandbox run a task [start-failed]"
             )));
         }
+        let names = &session.spec().attributes.grants.secrets;
+        let given = self.secrets.resolve(names).map_err(StartError)?;
+        let given = Arc::new(given);
         let sandbox = self.sandbox.clone();
         self.workers
-            .spawn(|meter| task::run(sandbox, loaded, session, meter));
+            .spawn(|meter| task::run(sandbox, loaded, session, given, meter));
         Ok(())
     }
 }

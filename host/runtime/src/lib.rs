@@ -13,6 +13,7 @@ pub mod error;
 pub mod host;
 pub mod measure;
 pub mod plugin;
+pub mod secrets;
 pub mod watch;
 
 mod classify;
@@ -31,6 +32,7 @@ pub const WASMTIME_VERSION: &str = "48.0.8";
 pub use engine::{Loaded, Needs, Sandbox, SandboxConfig, SandboxLimits, Smoked};
 pub use error::PluginError;
 pub use host::{Components, WasmTaskHost};
+pub use secrets::Secrets;
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use oncue_core::outcome::{CallEnd, Failure};
 use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use wasmtime_wasi::async_trait;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+use crate::secrets::Given;
 
 /// Bytes that a guest may write in one call.
 const PERMIT: usize = 64 << 10;
@@ -39,7 +42,7 @@ const PANIC: &str = " panicked at ";
 
 /// The tail of what one task wrote. Cloning shares it.
 #[derive(Clone, Debug)]
-pub(crate) struct Log(Arc<Mutex<Kept>>);
+pub(crate) struct Log(Arc<Mutex<Kept>>, Arc<Given>);
 
 #[derive(Debug)]
 struct Kept {
@@ -110,7 +113,41 @@ impl Log {
     pub(crate) fn new(limit: u64) -> Self {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (tail, errors) = (Tail::new(limit), Tail::new(ERROR_TAIL));
-        Self(Arc::new(Mutex::new(Kept { tail, errors })))
+        Self(Arc::new(Mutex::new(Kept { tail, errors })), Arc::default())
+    }
+
+    /// The same log, which tells nothing of these secrets.
+    pub(crate) fn without(self, secrets: Arc<Given>) -> Self {
+        Self(self.0, secrets)
+    }
+
+    /// The secrets of the task that writes here.
+    pub(crate) fn secrets(&self) -> &Given {
+        &self.1
+    }
+
+    /// The end of a call without secrets in what the guest says of it.
+    pub(crate) fn redact_end(&self, end: CallEnd) -> CallEnd {
+        let plain = |text| self.1.redact(text);
+        match end {
+            CallEnd::Failed(Failure::Retry { reason, after }) => {
+                let reason = plain(reason);
+                CallEnd::Failed(Failure::Retry { reason, after })
+            }
+            CallEnd::Failed(Failure::Reject(reason)) => {
+                CallEnd::Failed(Failure::Reject(plain(reason)))
+            }
+            CallEnd::Stopped {
+                outcome,
+                detail,
+                backtrace,
+            } => CallEnd::Stopped {
+                outcome,
+                detail: plain(detail),
+                backtrace: backtrace.map(plain),
+            },
+            end => end,
+        }
     }
 
     /// Adds a line of a log call.
@@ -125,8 +162,9 @@ impl Log {
         let kept = self.0.lock();
         let (text, cut) = (kept.tail.text(), kept.tail.cut);
         if cut == 0 {
-            (text, 0)
+            (self.1.redact(text), 0)
         } else {
+            let text = self.1.redact_tail(text);
             (format!("[{cut} bytes cut]\n{text}"), cut)
         }
     }
@@ -139,13 +177,14 @@ impl Log {
 
     /// The end of standard error since the call began; bytes that are no UTF-8 are replaced.
     pub(crate) fn error_tail(&self) -> String {
-        self.0.lock().errors.text()
+        let text = self.0.lock().errors.text();
+        self.1.redact_tail(text)
     }
 
     /// The exception of a last traceback, else the last two lines of standard error as one, for the
     /// sentence about a trap. Empty when there are none.
     pub(crate) fn last_words(&self) -> String {
-        let text = self.0.lock().errors.text();
+        let text = self.error_tail();
         if let Some(exception) = exception(&text) {
             return cut(exception, MAX_LAST_WORDS);
         }

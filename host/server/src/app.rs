@@ -1,5 +1,6 @@
 //! What every route shares: the manager's handle, the options, and the bounds.
 
+use std::net::IpAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,9 +10,11 @@ use oncue_core::code::Code;
 use oncue_manager::handle::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::audit::Entry;
 use crate::console::Console;
 use crate::error::Problem;
 use crate::extract::permits_of;
+use crate::security::Security;
 
 /// Connections at a time, unless the options say otherwise.
 const MAX_CONNECTIONS: usize = 768;
@@ -40,10 +43,17 @@ pub struct ServerOptions {
     /// How long a connection may stay without a whole request head, or without taking the bytes of
     /// an answer.
     pub idle_time: Duration,
+    /// How long a connection may take to agree on TLS.
+    pub handshake_time: Duration,
+    /// Connections of one address at a time; `None` is a quarter of all for other machines, and no
+    /// bound for this one.
+    pub max_connections_per_address: Option<usize>,
     /// How long requests in flight may take to finish once the server stops.
     pub stop_time: Duration,
     /// Names beside the loopback ones that a `Host` header may bear: those of a proxy in front.
     pub allowed_hosts: Vec<String>,
+    /// Who may ask, over what, and where it is written down.
+    pub security: Security,
 }
 
 impl Default for ServerOptions {
@@ -59,8 +69,11 @@ impl Default for ServerOptions {
             max_waiting: 512,
             max_connections: MAX_CONNECTIONS,
             idle_time: Duration::from_secs(60),
+            handshake_time: Duration::from_secs(10),
+            max_connections_per_address: None,
             stop_time: Duration::from_secs(10),
             allowed_hosts: Vec::new(),
+            security: Security::default(),
         }
     }
 }
@@ -174,6 +187,14 @@ impl Shared {
         let mut stopping = self.stopping.subscribe();
         // The sender lives in `self`, so the wait cannot fail.
         let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+
+    /// Notes in the audit log what no request of the API has asked for.
+    pub(crate) fn note(&self, action: &str, who: &str, result: &str, address: Option<IpAddr>) {
+        if let Some(audit) = &self.options.security.audit {
+            let who = Some(who).filter(|who| !who.is_empty());
+            audit.note(&Entry::new(action, "", result).by(who, address));
+        }
     }
 
     /// A new request id.

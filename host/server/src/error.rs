@@ -114,6 +114,10 @@ impl Problem {
         if is_repeatable(self.code) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
         }
+        if status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"oncue\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
         response
     }
 }
@@ -122,7 +126,9 @@ impl Problem {
 pub(crate) fn status_of(code: Code) -> StatusCode {
     match code {
         // Not a rate, but what clients do at 429 is right: wait, then repeat.
-        Code::QueueFull | Code::StoreBusy | Code::TooManyLeases => StatusCode::TOO_MANY_REQUESTS,
+        Code::QueueFull | Code::StoreBusy | Code::TooManyLeases | Code::RateLimited => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
         Code::TooLarge | Code::UnitTooLarge | Code::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::NotAuthorized => StatusCode::UNAUTHORIZED,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
@@ -132,6 +138,8 @@ pub(crate) fn status_of(code: Code) -> StatusCode {
         | Code::InvalidManifest
         | Code::PluginRefused
         | Code::WrongWorld
+        | Code::SignatureMissing
+        | Code::SignatureWrong
         | Code::CompileFailed
         | Code::NotSupported
         | Code::OverCapacity
@@ -247,6 +255,9 @@ mod tests {
         check(Code::UnknownQueue, 404, false);
         check(Code::QueueFull, 429, true);
         check(Code::StoreBusy, 429, true);
+        check(Code::RateLimited, 429, true);
+        check(Code::NotAuthorized, 401, false);
+        check(Code::NotPermitted, 403, false);
         check(Code::QueueNotEmpty, 409, false);
         check(Code::PutDisabled, 403, false);
         check(Code::TooLarge, 413, false);

@@ -1,8 +1,9 @@
 //! What stands before and behind every route: who may ask, how many, request ids, panics, problems.
 //!
-//! The listener is on loopback and has no authentication, so any program of this machine is
-//! trusted; but a web page that is open in a browser here is not. A browser names the page's origin
-//! and the host it believes to talk to, and a foreign one is refused.
+//! Without tokens the listener is on loopback, and any program of this machine is trusted; but a
+//! web page that is open in a browser here is not. A browser names the page's origin and the host it
+//! believes to talk to, and a foreign one is refused. With tokens, each request names who asks
+//! ([`crate::auth`]), and is held to the rights that its route needs.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -16,17 +17,22 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
 use oncue_core::code::Code;
 use tokio::sync::OwnedSemaphorePermit;
 use tower::Service;
 use tracing::Instrument;
 
 use crate::app::App;
+use crate::audit::Entry;
+use crate::auth::identity::Identity;
+use crate::auth::rights::{self, Found, Rule};
+use crate::auth::{Caller, login, not_permitted};
 use crate::console::{self, LIVE_PATH};
 use crate::error::Problem;
 use crate::listener::Work;
+use crate::security::Peer;
 use crate::wire::header::REQUEST_ID;
 
 /// Longest request id that is taken from a client, in bytes.
@@ -45,6 +51,7 @@ pub struct Api {
     app: App,
     routes: Router,
     work: Option<Work>,
+    peer: Option<Peer>,
 }
 
 impl std::fmt::Debug for Api {
@@ -55,15 +62,19 @@ impl std::fmt::Debug for Api {
 
 impl Api {
     pub(crate) fn new(app: App, routes: Router) -> Self {
-        let work = None;
-        Self { app, routes, work }
+        Self {
+            app,
+            routes,
+            work: None,
+            peer: None,
+        }
     }
 
     /// The same for one connection, whose requests are counted as work.
-    pub(crate) fn on(&self, work: Work) -> Self {
-        let work = Some(work);
+    pub(crate) fn on(&self, work: Work, peer: Peer) -> Self {
         Self {
-            work,
+            work: Some(work),
+            peer: Some(peer),
             ..self.clone()
         }
     }
@@ -79,11 +90,11 @@ impl Service<Request> for Api {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let Self { app, routes, work } = self.clone();
+        let api = self.clone();
         Box::pin(async move {
             // Waiting for the answer is not idleness.
-            let _counted = work.map(Work::count);
-            Ok(answer(&app, routes, request).await)
+            let _counted = api.work.map(Work::count);
+            Ok(answer(&api.app, api.routes, api.peer, request).await)
         })
     }
 }
@@ -93,7 +104,7 @@ impl Service<Request> for Api {
 pub(crate) struct BodyRead(pub(crate) Arc<AtomicBool>);
 
 /// Names the request, asks the route, and writes the problem that comes back.
-async fn answer(app: &App, routes: Router, mut request: Request) -> Response {
+async fn answer(app: &App, routes: Router, peer: Option<Peer>, mut request: Request) -> Response {
     let id = request_id(request.headers()).unwrap_or_else(|| app.new_request_id());
     let span = tracing::info_span!(
         "request", %id, method = %request.method(), path = request.uri().path()
@@ -104,12 +115,16 @@ async fn answer(app: &App, routes: Router, mut request: Request) -> Response {
     if let Some(read) = &read {
         request.extensions_mut().insert(BodyRead(Arc::clone(read)));
     }
-    let admitted = check_origin(app, request.headers()).and_then(|()| place(app, &request));
+    let (asked, admitted) = admit(app, &mut request, peer);
     let mut response = match admitted {
         Ok(_place) => contained(routes, request).instrument(span.clone()).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => refusal(&request, problem),
     };
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+    let problem = response.extensions_mut().remove::<Problem>();
+    if let Some(entry) = asked.entry(problem.as_ref().map(Problem::code)) {
+        note(app, entry, response.status().as_u16(), &id);
+    }
+    if let Some(problem) = problem {
         if problem.is_ours() {
             tracing::error!(parent: &span, code = %problem.code(), "{}", problem.detail());
         } else {
@@ -122,13 +137,157 @@ async fn answer(app: &App, routes: Router, mut request: Request) -> Response {
         }
         response = written;
     }
+    let status = response.status();
     let headers = response.headers_mut();
+    if status == StatusCode::OK || status.is_client_error() {
+        protect(headers);
+    }
     let id = HeaderValue::try_from(id).expect("request ids are visible ASCII");
     headers.insert(REQUEST_ID, id);
     if read.is_some_and(|read| !read.load(Ordering::SeqCst)) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// The answer to a request that was not admitted. A page that needs an identity leads to where one
+/// is given.
+fn refusal(request: &Request, problem: Problem) -> Response {
+    let path = request.uri().path();
+    let found = rights::find(request.method(), path);
+    let is_page = *request.method() == Method::GET && found.is_some_and(|found| found.is_page);
+    if problem.code() != Code::NotAuthorized || !is_page {
+        return problem.into_response();
+    }
+    let login = format!("/login?next={}", login::encode(path));
+    Redirect::to(&login).into_response()
+}
+
+/// Says that nobody keeps an answer or guesses what it is, where the route says nothing else.
+fn protect(headers: &mut HeaderMap) {
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    let no_store = || HeaderValue::from_static("no-store");
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert_with(no_store);
+}
+
+/// Who asked for what, for the audit log.
+struct Asked {
+    rule: Option<&'static Rule>,
+    /// Only for what goes into the log when it is done.
+    object: String,
+    /// Method and path of a route that is not in the table.
+    unlisted: String,
+    identity: Option<Arc<Identity>>,
+    peer: Option<Peer>,
+}
+
+impl Asked {
+    fn of(found: Option<&Found<'_>>, request: &Request, peer: Option<Peer>) -> Self {
+        let audited = found.filter(|found| found.rule.action.is_some());
+        let unlisted = || format!("{} {}", request.method(), request.uri().path());
+        Self {
+            rule: found.map(|found| found.rule),
+            object: audited.map(Found::shown).unwrap_or_default(),
+            unlisted: found.map_or_else(unlisted, |_| String::new()),
+            identity: None,
+            peer,
+        }
+    }
+
+    /// The entry of a change, or of a refusal.
+    fn entry(self, code: Option<Code>) -> Option<Entry> {
+        let is_refusal = matches!(
+            code,
+            Some(Code::NotAuthorized | Code::NotPermitted | Code::ForeignOrigin)
+        );
+        let action = self.rule.and_then(|rule| rule.action);
+        if !is_refusal && (action.is_none() || code == Some(Code::RateLimited)) {
+            return None;
+        }
+        let result = code.map_or("done", Code::as_str);
+        let action = match (action, self.rule) {
+            (Some(action), _) => action.to_owned(),
+            (None, Some(rule)) => rule.to_string(),
+            (None, None) => self.unlisted.chars().take(MAX_REQUEST_ID).collect(),
+        };
+        let entry = Entry::new(&action, &self.object, result);
+        let name = self
+            .identity
+            .as_ref()
+            .map(|identity| identity.name.as_str());
+        Some(entry.by(name, self.peer.map(|peer| peer.0.ip())))
+    }
+}
+
+/// Writes an entry into the audit log, if one is kept.
+fn note(app: &App, mut entry: Entry, status: u16, id: &str) {
+    let Some(audit) = &app.options.security.audit else {
+        return;
+    };
+    entry.status = Some(status);
+    entry.request_id = Some(id.to_owned());
+    audit.note(&entry);
+}
+
+/// Whether the request may go to its route, and a place among those that are worked on.
+fn admit(
+    app: &App,
+    request: &mut Request,
+    peer: Option<Peer>,
+) -> (Asked, Result<Option<OwnedSemaphorePermit>, Problem>) {
+    let found = rights::find(request.method(), request.uri().path());
+    let mut asked = Asked::of(found.as_ref(), request, peer);
+    let named = check_origin(app, request.headers())
+        .and_then(|()| identify(app, request, &mut asked, found.as_ref()));
+    if let (Some(peer), false) = (peer, rights::is_api(request.uri().path())) {
+        request.extensions_mut().insert(peer);
+    }
+    let admitted = named.and_then(|caller| {
+        if let Some(Caller { identity, csrf }) = caller {
+            request.extensions_mut().insert(identity);
+            if let Some(csrf) = csrf {
+                request.extensions_mut().insert(csrf);
+            }
+        }
+        place(app, request)
+    });
+    (asked, admitted)
+}
+
+/// Finds out who asks, where somebody must, and whether that one may.
+fn identify(
+    app: &App,
+    request: &Request,
+    asked: &mut Asked,
+    found: Option<&Found<'_>>,
+) -> Result<Option<Caller>, Problem> {
+    let security = &app.options.security;
+    let access = &security.access;
+    if !access.is_enforced() {
+        if asked.rule.is_none_or(|rule| rule.action.is_some()) {
+            asked.identity = Some(Arc::clone(access.local()));
+        }
+        access.check_rate(access.local())?;
+        return Ok(None);
+    }
+    if found.is_some_and(|found| found.rule.need == rights::Need::Nothing) {
+        return Ok(None);
+    }
+    let address = asked.peer.map(|peer| peer.0.ip());
+    let route = (request.method(), request.uri().path());
+    let caller = access.caller(route, request.headers(), address, security.is_secure())?;
+    let identity = &caller.identity;
+    asked.identity = Some(Arc::clone(identity));
+    access.check_rate(identity)?;
+    let held = match found {
+        Some(found) => found.check(identity),
+        None => rights::unlisted(identity),
+    };
+    held.map_err(|missing| not_permitted(identity, &missing))?;
+    Ok(Some(caller))
 }
 
 /// Runs a route; its panic is answered, and logged here only.
@@ -153,8 +312,11 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
     fits.then(|| id.to_owned())
 }
 
-/// Refuses what a page of another origin sends through a browser of this machine.
+/// Refuses what a page of another origin sends through a browser.
 fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
+    if app.options.security.access.is_enforced() {
+        return check_same_origin(headers);
+    }
     // Only browsers send an origin, and all of them send a host: without one there is no page.
     for (name, prefix) in [(header::HOST, ""), (header::ORIGIN, "://")] {
         let Some(value) = headers.get(&name) else {
@@ -172,6 +334,25 @@ fn check_origin(app: &App, headers: &HeaderMap) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// The same where every request bears a secret that only this host's own pages have: whatever its
+/// name is, the page must be of it.
+fn check_same_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return Ok(());
+    };
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
+    let its = origin.to_str().ok().and_then(|it| it.split_once("://"));
+    if its.is_some_and(|(_, its)| Some(its.as_bytes()) == host) {
+        return Ok(());
+    }
+    let origin = String::from_utf8_lossy(origin.as_bytes());
+    let detail = format!(
+        "the origin header names \"{}\", which is not this host; only its own pages may use it",
+        origin.escape_debug()
+    );
+    Err(Problem::new(Code::ForeignOrigin, detail))
 }
 
 /// Whether `HOST[:PORT]` is a name of this machine or an allowed one.

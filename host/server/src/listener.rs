@@ -1,4 +1,5 @@
-//! The listener: loopback only, bounded connections, slow clients cut off, a stop that ends.
+//! The listener: loopback only unless it is guarded, bounded connections, slow clients cut off, a
+//! stop that ends.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready as at_once};
@@ -16,33 +17,53 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::Accept;
+use tokio_rustls::server::TlsStream;
 use tower::Service;
 
+use crate::addresses::{AddressPlace, Addresses};
 use crate::app::{App, ServerOptions};
 use crate::guard::Api;
+use crate::security::{Peer, Security};
+use crate::tls::Tls;
 
 /// How long to wait after a failed accept: it fails for want of file descriptors, and more tries at
 /// once would burn a core without gaining one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How a connection begins that speaks HTTP/2 without asking. Other crates may bring it into the
+/// server below us, and its streams are not counted as our connections are.
+const OTHER_PROTOCOL: &[u8] = b"PRI ";
+
 /// The address is not one that may be listened on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "refuses to listen on {0}: there is no authentication yet; use 127.0.0.1 \
-     [invalid-configuration]"
+    "refuses to listen on {address}, where other machines could reach it: {missing}, or use \
+     127.0.0.1 [invalid-configuration]"
 )]
-pub struct AddressRefused(pub SocketAddr);
+pub struct AddressRefused {
+    address: SocketAddr,
+    missing: &'static str,
+}
 
-/// Refuses every address that another machine could reach.
+/// Refuses an address that another machine could reach, unless tokens are asked for, and TLS keeps
+/// them secret.
 ///
 /// # Errors
-/// [`AddressRefused`] for an address that is not a loopback one.
-pub fn check_address(address: SocketAddr) -> Result<(), AddressRefused> {
+/// [`AddressRefused`] for an address that is not a loopback one, and what is missing.
+pub fn check_address(address: SocketAddr, security: &Security) -> Result<(), AddressRefused> {
     if address.ip().to_canonical().is_loopback() {
-        Ok(())
-    } else {
-        Err(AddressRefused(address))
+        return Ok(());
     }
+    let missing = match (security.access.is_enforced(), security.is_secure()) {
+        (true, true) => return Ok(()),
+        (false, _) => "no token is asked for; make one with \"oncue token create\"",
+        (true, false) => {
+            "tokens would pass in the clear; set tls-cert and tls-key, or insecure-http where a \
+             proxy in front does TLS"
+        }
+    };
+    Err(AddressRefused { address, missing })
 }
 
 /// How the server ended.
@@ -58,7 +79,7 @@ pub enum Stopped {
 /// what waits, and lets requests in flight finish within [`ServerOptions::stop_time`].
 ///
 /// # Errors
-/// The listener is not on a loopback address, or cannot be used.
+/// The listener is where it may not be ([`check_address`]), or cannot be used.
 pub async fn serve(
     listener: std::net::TcpListener,
     handle: Handle,
@@ -66,16 +87,20 @@ pub async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<Stopped> {
     let refused = |error| io::Error::new(io::ErrorKind::AddrNotAvailable, error);
-    check_address(listener.local_addr()?).map_err(refused)?;
+    check_address(listener.local_addr()?, &options.security).map_err(refused)?;
     listener.set_nonblocking(true)?;
     let (cut_off, cut) = watch::channel(false);
     let listener = BoundedListener {
         inner: TcpListener::from_std(listener)?,
         places: Arc::new(Semaphore::new(options.max_connections)),
+        addresses: Addresses::new(options.max_connections_per_address, options.max_connections),
         idle_time: options.idle_time,
+        handshake_time: options.handshake_time.min(options.idle_time),
+        tls: options.security.tls.clone(),
         cut,
     };
     let stop_time = options.stop_time;
+    let kept = options.security.clone().keep(handle.clone());
     let app = App::new(handle, options);
     tokio::spawn(crate::console::sample(app.clone()));
     let service = Connections(crate::routes::api_of(app.clone()));
@@ -93,6 +118,7 @@ pub async fn serve(
     tokio::select! {
         biased;
         done = served.into_future() => done.map(|()| Stopped::Clean),
+        () = kept => unreachable!("it is kept for as long as the server serves"),
         () = bound => {
             cut_off.send_replace(true);
             Ok(Stopped::CutOff)
@@ -113,7 +139,8 @@ impl Service<IncomingStream<'_, BoundedListener>> for Connections {
     }
 
     fn call(&mut self, stream: IncomingStream<'_, BoundedListener>) -> Self::Future {
-        at_once(Ok(self.0.on(stream.io().work.clone())))
+        let peer = Peer(*stream.remote_addr());
+        at_once(Ok(self.0.on(stream.io().work.clone(), peer)))
     }
 }
 
@@ -148,7 +175,10 @@ impl Drop for Counted {
 struct BoundedListener {
     inner: TcpListener,
     places: Arc<Semaphore>,
+    addresses: Addresses,
     idle_time: Duration,
+    handshake_time: Duration,
+    tls: Option<Tls>,
     cut: watch::Receiver<bool>,
 }
 
@@ -162,10 +192,14 @@ impl Listener for BoundedListener {
         loop {
             match self.inner.accept().await {
                 Ok((stream, address)) => {
+                    let Some(its) = self.addresses.take(address.ip()) else {
+                        tracing::debug!(%address, "one connection too many of this address");
+                        continue;
+                    };
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!("a connection answers in larger parts: {error}");
                     }
-                    return (Connection::new(stream, self, place), address);
+                    return (Connection::new(stream, self, (place, its)), address);
                 }
                 Err(error) => {
                     tracing::warn!("a connection could not be accepted: {error}");
@@ -180,26 +214,76 @@ impl Listener for BoundedListener {
     }
 }
 
+/// The bytes of a connection, in the clear or not.
+enum Stream {
+    Plain(TcpStream),
+    /// TLS is being agreed on.
+    Greeting(Box<Accept<TcpStream>>),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Agrees on TLS, where that is still to be done.
+    fn poll_greeted(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let Self::Greeting(accept) = self else {
+            return Poll::Ready(Ok(false));
+        };
+        let greeted = ready!(Pin::new(&mut **accept).poll(context));
+        if let Err(error) = &greeted {
+            tracing::debug!("a connection could not agree on TLS: {error}");
+        }
+        *self = Self::Secure(Box::new(greeted?));
+        Poll::Ready(Ok(true))
+    }
+
+    /// What bytes are read from and written to, once TLS is agreed on.
+    fn open(&mut self) -> Pin<&mut dyn Io> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream),
+            Self::Secure(stream) => Pin::new(&mut **stream),
+            Self::Greeting(_) => unreachable!("a stream is greeted before it is used"),
+        }
+    }
+}
+
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
 /// A connection that is closed when nothing happens on it for too long: no request is worked on,
 /// and no byte of an answer could be sent. Bytes that come in do not count, so a request head that
-/// comes in drops is cut off too.
+/// comes in drops is cut off too, and so is a greeting.
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
+    /// Bytes of [`OTHER_PROTOCOL`] that it began with; `None` once it has begun otherwise.
+    other: Option<usize>,
     work: Work,
     idle_time: Duration,
     idle: Pin<Box<Sleep>>,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _place: OwnedSemaphorePermit,
+    _place: (OwnedSemaphorePermit, Option<AddressPlace>),
 }
 
 impl Connection {
-    fn new(stream: TcpStream, listener: &BoundedListener, place: OwnedSemaphorePermit) -> Self {
+    fn new(
+        stream: TcpStream,
+        listener: &BoundedListener,
+        place: (OwnedSemaphorePermit, Option<AddressPlace>),
+    ) -> Self {
         let mut cut = listener.cut.clone();
+        let (stream, first) = match &listener.tls {
+            Some(tls) => {
+                let accept = Box::new(tls.acceptor().accept(stream));
+                (Stream::Greeting(accept), listener.handshake_time)
+            }
+            None => (Stream::Plain(stream), listener.idle_time),
+        };
         Self {
             stream,
+            other: Some(0),
             work: Work::default(),
             idle_time: listener.idle_time,
-            idle: Box::pin(tokio::time::sleep(listener.idle_time)),
+            idle: Box::pin(tokio::time::sleep(first)),
             cut: Box::pin(async move {
                 if cut.wait_for(|cut| *cut).await.is_err() {
                     // The server has ended cleanly; what is left of the connection ends by itself.
@@ -208,6 +292,31 @@ impl Connection {
             }),
             _place: place,
         }
+    }
+
+    /// Has the connection in a state in which it can be used.
+    fn poll_greeted(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.stream.poll_greeted(context) {
+            Poll::Ready(Ok(true)) => self.moved(),
+            Poll::Ready(Ok(false)) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending => return self.poll_too_long(context).map(Err),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Refuses the protocol that is not spoken here, by the first bytes that came.
+    fn check_protocol(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for byte in bytes {
+            let Some(known) = self.other else {
+                return Ok(());
+            };
+            self.other = (OTHER_PROTOCOL.get(known) == Some(byte)).then_some(known + 1);
+            if self.other == Some(OTHER_PROTOCOL.len()) {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+        }
+        Ok(())
     }
 
     fn moved(&mut self) {
@@ -247,7 +356,16 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let before = buffer.filled().len();
+        let polled = if let Stream::Plain(stream) = &mut self.stream {
+            Pin::new(stream).poll_read(context, buffer)
+        } else {
+            ready!(self.poll_greeted(context))?;
+            self.stream.open().poll_read(context, buffer)
+        };
+        if self.other.is_some() && polled.is_ready() {
+            self.check_protocol(&buffer.filled()[before..])?;
+        }
         self.or_too_long(polled, context)
     }
 }
@@ -258,7 +376,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        ready!(self.poll_greeted(context))?;
+        let polled = self.stream.open().poll_write(context, bytes);
         if polled.is_ready() {
             self.moved();
         }
@@ -270,7 +389,8 @@ impl AsyncWrite for Connection {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        ready!(self.poll_greeted(context))?;
+        let polled = self.stream.open().poll_write_vectored(context, parts);
         if polled.is_ready() {
             self.moved();
         }
@@ -278,15 +398,23 @@ impl AsyncWrite for Connection {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        // So does TLS, which is not yet there when this is asked for.
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(self.poll_greeted(context))?;
+        // Bytes of an answer may still be in what TLS has written.
+        let polled = self.stream.open().poll_flush(context);
+        self.or_too_long(polled, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if let Stream::Greeting(_) = self.stream {
+            return Poll::Ready(Ok(()));
+        }
+        let polled = self.stream.open().poll_shutdown(context);
+        self.or_too_long(polled, context)
     }
 }
 
@@ -296,7 +424,8 @@ mod tests {
 
     fn check(address: &str, wanted: Result<(), &str>) {
         let address: SocketAddr = address.parse().expect("an address");
-        let got = check_address(address).map_err(|error| error.to_string());
+        let security = Security::default();
+        let got = check_address(address, &security).map_err(|error| error.to_string());
         match (got, wanted) {
             (Ok(()), Ok(())) => {}
             (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
@@ -305,13 +434,14 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_is_listened_on() {
+    fn only_loopback_is_listened_on_without_tokens() {
         check("127.0.0.1:7373", Ok(()));
         check("127.3.2.1:0", Ok(()));
         check("[::1]:7373", Ok(()));
         check("[::ffff:127.0.0.1]:7373", Ok(()));
-        let sentence = "refuses to listen on 0.0.0.0:7373: there is no authentication yet; \
-                        use 127.0.0.1";
+        let sentence = "refuses to listen on 0.0.0.0:7373, where other machines could reach it: \
+                        no token is asked for; make one with \"oncue token create\", or use \
+                        127.0.0.1";
         check("0.0.0.0:7373", Err(sentence));
         check("10.0.0.1:7373", Err("refuses to listen on 10.0.0.1:7373"));
         check("[::]:7373", Err("refuses to listen on [::]:7373"));

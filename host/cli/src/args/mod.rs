@@ -19,6 +19,7 @@ pub(crate) mod new;
 pub(crate) mod operations;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod workshop;
 
@@ -96,6 +97,22 @@ pub(crate) struct Globals {
         help_heading = "Options of every command"
     )]
     timeout: Option<String>,
+    /// A file with the token that the host asks for; the variable ONCUE_TOKEN wins [default: none]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options of every command"
+    )]
+    token_file: Option<String>,
+    /// Certificates in PEM that vouch for the host, instead of the system's [default: none]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help_heading = "Options of every command"
+    )]
+    ca_file: Option<String>,
     /// Read settings from this file [default: oncue.toml, if it is there]
     #[arg(
         long,
@@ -123,7 +140,12 @@ pub(crate) struct Globals {
 impl Globals {
     /// The settings among these options.
     pub(crate) fn flags(&self) -> Flags {
-        let settings = [("url", &self.url), ("timeout", &self.timeout)];
+        let settings = [
+            ("url", &self.url),
+            ("timeout", &self.timeout),
+            ("token-file", &self.token_file),
+            ("ca-file", &self.ca_file),
+        ];
         settings
             .into_iter()
             .filter_map(|(name, text)| Some((name, text.clone()?)))
@@ -208,6 +230,11 @@ pub(crate) enum Command {
     Doctor(serve::ServeArgs),
     /// List the alarms that are raised, each with what to do about it
     Alarms,
+    /// Make, list and revoke the tokens of a data directory
+    #[command(subcommand, after_long_help = token::EXAMPLES)]
+    Token(token::TokenCommand),
+    /// Show who changed what, and who was refused
+    Audit(token::AuditArgs),
     /// Show the settings that hold, and where each comes from
     #[command(subcommand)]
     Config(serve::ConfigCommand),

@@ -63,6 +63,10 @@ pub(crate) struct ServeArgs {
     /// How often the plugins directory is looked at, whatever the system reports [default: 5s]
     #[arg(long, value_name = "TIME")]
     plugin_rescan: Option<String>,
+    /// Minisign's public keys between commas, or a file of them: plugins that none of them signed
+    /// are quarantined [default: none]
+    #[arg(long, value_name = "KEYS")]
+    plugin_keys: Option<String>,
     /// Free disk space below which puts are refused [default: 256 MiB]
     #[arg(long, value_name = "SIZE")]
     store_reserve: Option<String>,
@@ -78,6 +82,27 @@ pub(crate) struct ServeArgs {
     /// Longest body of an HTTP request [default: 16 MiB]
     #[arg(long, value_name = "SIZE")]
     body_limit: Option<String>,
+    /// A directory with a file for each secret that plugins are granted [default: none]
+    #[arg(long, value_name = "DIR")]
+    secrets_dir: Option<String>,
+    /// Whether requests need a token: auto (when there are tokens), required or off [default: auto]
+    #[arg(long, value_name = "WORD")]
+    auth: Option<String>,
+    /// The certificate in PEM, with its chain, to speak TLS with [default: none]
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<String>,
+    /// The key of the certificate, in PEM [default: none]
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
+    /// Connections of each address [default: a quarter of all; this machine has no bound]
+    #[arg(long, value_name = "NUMBER")]
+    connections_per_address: Option<String>,
+    /// Requests a second of each identity; 0 is no limit [default: 0]
+    #[arg(long, value_name = "NUMBER")]
+    rate_limit: Option<String>,
+    /// Speak plain HTTP with other machines: a proxy in front does TLS
+    #[arg(long)]
+    insecure_http: bool,
     /// Keep everything in memory: a restart loses all messages
     #[arg(long)]
     volatile: bool,
@@ -114,11 +139,22 @@ impl ServeArgs {
             ("shutdown-deadline", self.shutdown_deadline.clone()),
             ("plugin-settle", self.plugin_settle.clone()),
             ("plugin-rescan", self.plugin_rescan.clone()),
+            ("plugin-keys", self.plugin_keys.clone()),
             ("store-reserve", self.store_reserve.clone()),
             ("store-ballast", self.store_ballast.clone()),
             ("task-records", self.task_records.clone()),
             ("task-records-age", self.task_records_age.clone()),
             ("body-limit", self.body_limit.clone()),
+            ("secrets-dir", self.secrets_dir.clone()),
+            ("auth", self.auth.clone()),
+            ("tls-cert", self.tls_cert.clone()),
+            ("tls-key", self.tls_key.clone()),
+            (
+                "connections-per-address",
+                self.connections_per_address.clone(),
+            ),
+            ("rate-limit", self.rate_limit.clone()),
+            ("insecure-http", on(self.insecure_http)),
             ("volatile", on(self.volatile)),
             ("accept-loss", on(self.accept_loss)),
             ("otlp-endpoint", self.otlp_endpoint.clone()),

@@ -43,8 +43,9 @@ fn every_setting_has_a_flag_and_every_flag_is_a_setting() {
         let told = format!("[default: {}]", setting.default);
         let is_measured = setting.default == "auto" && help.contains("[default: ");
         let is_switch = setting.default == "false";
+        let is_none = setting.default.is_empty() && help.contains("[default: none]");
         assert!(
-            help.contains(&told) || is_measured || is_switch,
+            help.contains(&told) || is_measured || is_switch || is_none,
             "--{name}: {help}"
         );
     }

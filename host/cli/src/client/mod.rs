@@ -1,11 +1,13 @@
 //! The HTTP client of the command line: one request, one answer, every refusal a [`Failure`].
 //!
 //! It knows how `/v1` says things (paths, headers, problems), not what they mean. It does not
-//! retry: whether a repeat is harmless is known by the caller alone. Only `http` is spoken.
+//! retry: whether a repeat is harmless is known by the caller alone.
 
 mod events;
 mod problem;
 mod request;
+mod tls;
+mod token;
 
 use std::time::Duration;
 
@@ -14,9 +16,11 @@ use oncue_core::definition::limits::MAX_MESSAGE_LENGTH;
 use serde_json::Value;
 use ureq::http;
 
+use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use problem::problem;
 pub(crate) use request::{Request, decode_header, property_header};
+use token::Token;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +33,7 @@ pub(crate) struct Client {
     agent: ureq::Agent,
     base: String,
     timeout: Duration,
+    token: Option<Token>,
 }
 
 /// What was answered, with a status of success.
@@ -53,18 +58,46 @@ impl Answer {
 }
 
 impl Client {
-    /// A client of the host at `url`: `http://HOST:PORT`, or `HOST:PORT`. A request may take
-    /// `timeout` beyond what the host is asked to wait.
+    /// The client that the settings and the environment name.
+    ///
+    /// # Errors
+    /// Usage: the address, or the token's file.
+    pub(crate) fn of(config: &Config) -> Result<Self, Failure> {
+        let (url, timeout) = (config.text("url"), config.duration("timeout"));
+        let mut client = Self::with(url, timeout, config.optional("ca-file"))?;
+        client.token = Token::find(config.optional("token-file"))?;
+        let may_be_read = !is_loopback(&client.base) && !client.base.starts_with("https:");
+        if client.token.is_some() && may_be_read && !config.is_on("insecure-http") {
+            let base = &client.base;
+            let message = format!(
+                "url \"{base}\" is plain HTTP to another machine, where others can read the token; \
+                 use https, or set insecure-http"
+            );
+            return Err(Failure::coded(Code::InvalidConfiguration, message));
+        }
+        Ok(client)
+    }
+
+    /// A client of the host at `url`: `http://HOST:PORT`, `https://HOST:PORT`, or `HOST:PORT`. A
+    /// request may take `timeout` beyond what the host is asked to wait.
     ///
     /// # Errors
     /// Usage, when the address is none that can be spoken to.
+    #[cfg(any(test, feature = "demo"))]
     pub(crate) fn new(url: &str, timeout: Duration) -> Result<Self, Failure> {
+        Self::with(url, timeout, None)
+    }
+
+    fn with(url: &str, timeout: Duration, ca_file: Option<&str>) -> Result<Self, Failure> {
         let base = base_of(url)?;
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .user_agent(concat!("oncue/", env!("CARGO_PKG_VERSION")))
             .timeout_connect(Some(CONNECT_TIMEOUT));
+        if base.starts_with("https:") {
+            config = config.tls_config(tls::config(ca_file)?);
+        }
         if is_loopback(&base) {
             // A proxy of the environment would look for the host on its own machine.
             config = config.proxy(None);
@@ -73,7 +106,18 @@ impl Client {
             agent: config.build().new_agent(),
             base,
             timeout,
+            token: None,
         })
+    }
+
+    /// The same client, which waits so long for an answer.
+    pub(crate) fn waiting(&self, timeout: Duration) -> Self {
+        Self {
+            agent: self.agent.clone(),
+            base: self.base.clone(),
+            timeout,
+            token: self.token.clone(),
+        }
     }
 
     /// The address that is asked.
@@ -92,6 +136,9 @@ impl Client {
             .uri(url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
+        }
+        if let Some(token) = &self.token {
+            builder = builder.header(http::header::AUTHORIZATION, token.header());
         }
         let limit = self.timeout + request.wait;
         let sent = match request.body {
@@ -163,17 +210,16 @@ fn malformed(error: &http::Error) -> Failure {
 
 fn base_of(url: &str) -> Result<String, Failure> {
     let wrong = |fact: &str| {
-        let message = format!("url \"{url}\" {fact}; use http://HOST:PORT");
+        let message = format!("url \"{url}\" {fact}; use http://HOST:PORT or https://HOST:PORT");
         Failure::coded(Code::InvalidConfiguration, message)
     };
-    let rest = match url.split_once("://") {
-        Some(("http", rest)) => rest,
-        Some(("https", _)) => return Err(wrong("asks for TLS, which is not supported yet")),
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
         Some(_) => return Err(wrong("has an unknown scheme")),
-        None => url,
+        None => ("http", url),
     };
     let rest = rest.trim_end_matches('/');
-    let base = format!("http://{rest}");
+    let base = format!("{scheme}://{rest}");
     let parsed: Result<http::Uri, _> = base.parse();
     let is_whole = parsed
         .is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()) && uri.query().is_none());
@@ -217,7 +263,7 @@ mod tests {
             "http://proxy.example/oncue/",
             Ok("http://proxy.example/oncue"),
         );
-        check("https://host:1", Err("asks for TLS"));
+        check("https://host:1/", Ok("https://host:1"));
         check("ftp://host", Err("unknown scheme"));
         check("", Err("is not an address"));
         check("http://a b", Err("is not an address"));

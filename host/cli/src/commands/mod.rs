@@ -5,6 +5,7 @@
 //! exceptions: no host is asked there.
 
 mod alarms;
+mod audit;
 mod browse;
 pub(crate) mod check;
 mod component;
@@ -27,6 +28,7 @@ mod queue;
 mod shell;
 mod status;
 mod task;
+mod token;
 mod top;
 mod trigger;
 mod wit;
@@ -68,7 +70,7 @@ fn messages(count: &Value) -> String {
 pub(crate) fn run(cli: &Cli) -> Result<(), Failure> {
     let config = Config::load(cli.globals.flags(), cli.globals.config.as_deref())?;
     let context = Context {
-        client: Client::new(config.text("url"), config.duration("timeout"))?,
+        client: Client::of(&config)?,
         screen: Screen::standard(cli.globals.format, cli.globals.quiet),
         config,
     };
@@ -106,6 +108,8 @@ fn dispatch(context: &Context, cli: &Cli) -> Result<(), Failure> {
         Command::Logs(args) => logs::run(context, args),
         Command::Status => status::run(context),
         Command::Top(args) => top::run(context, args),
+        Command::Token(command) => token::run(context, cli, command),
+        Command::Audit(args) => audit::run(context, args),
         Command::Ledger => status::ledger(context),
         Command::Check(command) => check::run(context, command),
         Command::Doctor(args) => doctor::run(context, cli, args),

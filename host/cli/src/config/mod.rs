@@ -22,8 +22,17 @@ pub(crate) const DEFAULT_FILE: &str = "oncue.toml";
 /// Before a setting's name in the environment.
 const ENVIRONMENT_PREFIX: &str = "ONCUE_";
 
-/// Variables of tests, which are no settings.
-const OTHERS: &[&str] = &["ONCUE_FAIL_POINT", "ONCUE_NEED_"];
+/// Variables that are no settings: a token, secrets of plugins, and those of tests.
+const OTHERS: &[&str] = &[
+    "ONCUE_FAIL_POINT",
+    "ONCUE_NEED_",
+    "ONCUE_SECRET_",
+    TOKEN_VARIABLE,
+];
+
+/// The variable that carries a token. It is no setting: it has no flag and stands in no file, so
+/// that no other user of the machine can read it, and it is never shown.
+pub(crate) const TOKEN_VARIABLE: &str = "ONCUE_TOKEN";
 
 /// Unknown variables that are named.
 const MAX_UNKNOWN: usize = 20;
@@ -211,6 +220,11 @@ impl Config {
         std::time::Duration::from_millis(self.number(name).unwrap_or_default())
     }
 
+    /// A text that may be empty; `None` when it is.
+    pub(crate) fn optional(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|text| !text.is_empty())
+    }
+
     /// A switch.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         matches!(self.value(name), Value::Switch(true))
@@ -387,7 +401,7 @@ mod tests {
         let config = Config::resolve(Vec::new(), |_| None, None).expect("defaults");
         for resolved in config.all() {
             match resolved.setting.kind {
-                Kind::Text | Kind::Address | Kind::Word(_) | Kind::Share => {
+                Kind::Text | Kind::OptionalText | Kind::Address | Kind::Word(_) | Kind::Share => {
                     config.text(resolved.setting.name);
                 }
                 Kind::Size | Kind::SizeOrAuto | Kind::Millis => {

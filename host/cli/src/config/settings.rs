@@ -10,6 +10,8 @@ const AUTO: &str = "auto";
 pub(crate) enum Kind {
     /// A text that is not empty.
     Text,
+    /// A text; empty is none.
+    OptionalText,
     /// `HOST:PORT`.
     Address,
     /// One of these words.
@@ -65,6 +67,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "30s",
         Kind::Millis,
         "How long a command waits for an answer.",
+    ),
+    setting(
+        "token-file",
+        "",
+        Kind::OptionalText,
+        "A file with the token that commands send.",
+    ),
+    setting(
+        "ca-file",
+        "",
+        Kind::OptionalText,
+        "Certificates that vouch for the host. None: the system's.",
     ),
     setting(
         "data-dir",
@@ -133,6 +147,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "How often the plugins directory is looked at.",
     ),
     setting(
+        "plugin-keys",
+        "",
+        Kind::OptionalText,
+        "Keys that plugins must be signed with, or their file.",
+    ),
+    setting(
         "store-reserve",
         "256 MiB",
         Kind::Size,
@@ -161,6 +181,48 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "16 MiB",
         Kind::Size,
         "Longest body of an HTTP request.",
+    ),
+    setting(
+        "secrets-dir",
+        "",
+        Kind::OptionalText,
+        "A directory with a file for each secret of plugins.",
+    ),
+    setting(
+        "auth",
+        "auto",
+        Kind::Word(&["auto", "required", "off"]),
+        "Whether requests need a token. auto: when there are tokens.",
+    ),
+    setting(
+        "tls-cert",
+        "",
+        Kind::OptionalText,
+        "The certificate that the host speaks TLS with.",
+    ),
+    setting(
+        "tls-key",
+        "",
+        Kind::OptionalText,
+        "The key of the certificate.",
+    ),
+    setting(
+        "connections-per-address",
+        AUTO,
+        Kind::SizeOrAuto,
+        "Connections of each address. auto: a quarter of all.",
+    ),
+    setting(
+        "rate-limit",
+        "0",
+        Kind::Size,
+        "Requests a second of each identity. 0: no limit.",
+    ),
+    setting(
+        "insecure-http",
+        "false",
+        Kind::Switch,
+        "Speak plain HTTP with other machines: a proxy does TLS.",
     ),
     setting(
         "volatile",
@@ -212,7 +274,7 @@ pub(super) enum Value {
 pub(super) fn read(kind: Kind, text: &str) -> Result<Value, String> {
     match kind {
         Kind::Text if text.is_empty() => Err("use a text that is not empty".to_owned()),
-        Kind::Text => Ok(Value::Text(text.to_owned())),
+        Kind::Text | Kind::OptionalText => Ok(Value::Text(text.to_owned())),
         Kind::Address => {
             let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
             match port.map(|(_, port)| port.parse::<u16>()) {

@@ -312,7 +312,7 @@ impl Demo {
             while !self.host.has_ended() {
                 let look = tokio::time::sleep(LOOK * 4);
                 tokio::select! {
-                    _ = signals.next() => break,
+                    _ = signals.next(|| {}) => break,
                     () = look => {}
                 }
             }

@@ -73,7 +73,7 @@ pub(crate) fn run(globals: &Globals, args: &DevArgs) -> Result<(), Failure> {
     let place = Place::take(&project.folder, args.fresh)?;
     let config = settings(globals, args, &place)?;
     serve::log::start(&config)?;
-    let listener = serve::listen(config.text("listen"))?;
+    let listener = serve::listen(config.text("listen"), &oncue_server::Security::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("oncue-io")
@@ -116,7 +116,7 @@ async fn serve_project(
 ) -> Result<(), Failure> {
     let url = format!("http://{}", serve::address_of(&listener)?);
     let deadline = config.duration("shutdown-deadline");
-    let options = serve::server_options(config, deadline);
+    let options = serve::server_options(config, deadline, oncue_server::Security::default());
     let (stop, stopping) = oneshot::channel::<()>();
     let handle = host.handle();
     let mut server = tokio::spawn(oncue_server::serve(listener, handle, options, async {
@@ -130,7 +130,7 @@ async fn serve_project(
             serve::server_result(ended)
         }
         done = desk.work(inbox, &url) => done,
-        _ = signals.next() => Ok(()),
+        _ = signals.next(|| {}) => Ok(()),
     };
     let end_all = async {
         // Ends the build, with all that it started.
@@ -144,7 +144,7 @@ async fn serve_project(
     };
     tokio::select! {
         done = end_all => done,
-        signal = signals.next() => {
+        signal = signals.next(|| {}) => {
             let message = format!("ended at once by a second signal ({signal})");
             Err(Failure::new(Exit::Failed, message))
         }

@@ -1,7 +1,7 @@
 //! `serve`: a host from its parts, and its orderly end.
 //!
-//! Start: settings, log, listener, store (one process at a time has it), sandbox, capacity, queue
-//! manager, plugins directory, HTTP. Only then the ready line. End, at the first signal: HTTP takes
+//! Start: settings, log, who may ask, listener, store (one process at a time has it), sandbox,
+//! capacity, queue manager, plugins directory, HTTP. Only then the ready line. End, at the first signal: HTTP takes
 //! nothing new and finishes what is in flight, tasks drain within the deadline, the store is
 //! closed. A second signal ends the process at once; nothing acknowledged is lost by that.
 
@@ -9,6 +9,7 @@ pub(crate) mod log;
 pub(crate) mod machine;
 mod notify;
 mod otlp;
+mod security;
 pub(crate) mod signals;
 
 use std::fs;
@@ -25,10 +26,10 @@ use oncue_manager::retention::Retention;
 use oncue_manager::traces::TraceConfig;
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::plugin::{
-    Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig,
+    Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig, PluginKeys,
 };
-use oncue_runtime::{Components, Sandbox, SandboxConfig, WasmTaskHost};
-use oncue_server::{ServerOptions, Stopped};
+use oncue_runtime::{Components, Sandbox, SandboxConfig, Secrets, WasmTaskHost};
+use oncue_server::{Security, ServerOptions, Stopped};
 use oncue_store::Store;
 use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore, OpenError};
 use oncue_store::memory::MemoryStore;
@@ -59,7 +60,9 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
     flags.extend(args.flags());
     let config = Config::load(flags, globals.config.as_deref())?;
     log::start(&config)?;
-    let listener = listen(config.text("listen"))?;
+    let home = Home::make(&config)?;
+    let security = security::of(&config, &home.data)?;
+    let listener = listen(config.text("listen"), &security)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("oncue-io")
@@ -71,12 +74,11 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
         Signals::catch().context("catch signals")?
     };
     // Not from within the runtime: opening a host waits for the disk.
-    let home = Home::make(&config)?;
     let otlp = Otlp::make(&config)?;
     let host = start_host(&config, &home, otlp.as_ref().map(Otlp::config))?;
     let done = runtime.block_on(async {
         let sending = otlp.map(Otlp::start);
-        let done = serve(&config, &home, host, listener, signals).await;
+        let done = serve(&config, &home, host, listener, security, signals).await;
         // What tasks did until their end is sent, too. After an end at once nobody waits.
         if let (Some(sending), Ok(())) = (sending, &done) {
             sending.finish().await;
@@ -89,7 +91,7 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
 }
 
 /// Binds the address, and refuses one that others could reach.
-pub(crate) fn listen(address: &str) -> Result<TcpListener, Failure> {
+pub(crate) fn listen(address: &str, security: &Security) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).map_err(|error| {
         let text = format!("address \"{address}\" cannot be listened on: {error}");
         match error.kind() {
@@ -101,7 +103,7 @@ pub(crate) fn listen(address: &str) -> Result<TcpListener, Failure> {
         }
     })?;
     let bound = address_of(&listener)?;
-    oncue_server::check_address(bound)
+    oncue_server::check_address(bound, security)
         .map_err(|refused| Failure::new(Exit::Usage, format!("the host {refused}")))?;
     Ok(listener)
 }
@@ -245,7 +247,10 @@ pub(crate) fn start_host(
         .and_then(|count| usize::try_from(count).ok());
     let workers = workers.and_then(std::num::NonZeroUsize::new);
     let tasks = WasmTaskHost::new(sandbox.clone(), components.clone(), workers)
-        .context("the workers cannot be started")?;
+        .context("the workers cannot be started")?
+        .with_secrets(Secrets::new(
+            config.optional("secrets-dir").map(PathBuf::from),
+        ));
     let is_volatile = config.is_on("volatile");
     let manager_config = ManagerConfig {
         name: config.text("name").to_owned(),
@@ -282,6 +287,20 @@ fn retention(config: &Config) -> Retention {
     }
 }
 
+/// The keys that plugins must be signed with.
+///
+/// # Errors
+/// Usage, when the setting names none.
+pub(crate) fn plugin_keys(config: &Config) -> Result<PluginKeys, Failure> {
+    let Some(setting) = config.optional("plugin-keys") else {
+        return Ok(PluginKeys::default());
+    };
+    PluginKeys::parse(setting).map_err(|fact| {
+        let message = format!("setting \"plugin-keys\": {fact}");
+        Failure::coded(Code::InvalidConfiguration, message)
+    })
+}
+
 fn start_plugins(
     config: &Config,
     home: &Home,
@@ -304,6 +323,7 @@ fn start_plugins(
     let directory = PluginDirectoryConfig {
         settle: config.duration("plugin-settle"),
         rescan: config.duration("plugin-rescan"),
+        keys: plugin_keys(config)?,
         ..usual
     };
     let commands = manager
@@ -319,22 +339,29 @@ async fn serve(
     home: &Home,
     host: Host,
     listener: TcpListener,
+    security: Security,
     mut signals: Signals,
 ) -> Result<(), Failure> {
     let address = address_of(&listener)?;
     let deadline = config.duration("shutdown-deadline");
-    let options = server_options(config, deadline);
+    let options = server_options(config, deadline, security.clone());
+    let scheme = if security.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let reload = move || security.reload();
     let (stop, stopping) = oneshot::channel::<()>();
     let handle = host.manager.handle();
     let mut server = tokio::spawn(oncue_server::serve(listener, handle, options, async {
         // A dropped sender means the end too.
         let _ = stopping.await;
     }));
-    announce(address, home)?;
+    announce(address, scheme, home)?;
     notify::ready(address);
     let alive = tokio::spawn(notify::alive(host.manager.handle()));
     let ended = tokio::select! {
-        signal = signals.next() => {
+        signal = signals.next(&reload) => {
             tracing::info!(signal, ?deadline, "stopping");
             notify::stopping();
             None
@@ -355,7 +382,7 @@ async fn serve(
     };
     tokio::select! {
         ended = stop_all => server_result(ended),
-        signal = signals.next() => {
+        signal = signals.next(&reload) => {
             let message = format!("ended at once by a second signal ({signal})");
             Err(Failure::new(Exit::Failed, message))
         }
@@ -363,7 +390,11 @@ async fn serve(
 }
 
 /// The listener's bounds.
-pub(crate) fn server_options(config: &Config, deadline: Duration) -> ServerOptions {
+pub(crate) fn server_options(
+    config: &Config,
+    deadline: Duration,
+    security: Security,
+) -> ServerOptions {
     let defaults = ServerOptions::default();
     let limit = config
         .number("body-limit")
@@ -374,16 +405,18 @@ pub(crate) fn server_options(config: &Config, deadline: Duration) -> ServerOptio
         body_memory: bytes(limit.saturating_mul(BODIES_AT_ONCE)),
         // Half of the time is for the tasks, whatever the requests do.
         stop_time: MAX_STOP_TIME.min(deadline / 2),
+        max_connections_per_address: config.number("connections-per-address").map(bytes),
+        security,
         ..defaults
     }
 }
 
 /// The ready line: scripts wait for it, and learn the port from it.
-fn announce(address: SocketAddr, home: &Home) -> Result<(), Failure> {
+fn announce(address: SocketAddr, scheme: &str, home: &Home) -> Result<(), Failure> {
     let shown = |path: &Path| path.display().to_string();
     let (data, plugins) = (shown(&home.data), shown(&home.plugins));
     tracing::info!(%address, data, plugins, "ready");
-    let line = format!("oncue: ready on http://{address} (data {data}, plugins {plugins})\n");
+    let line = format!("oncue: ready on {scheme}://{address} (data {data}, plugins {plugins})\n");
     let mut out = io::stdout().lock();
     let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     match written {

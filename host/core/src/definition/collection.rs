@@ -8,6 +8,7 @@ use super::limits::{MAX_ENTRIES, MAX_KEY, MAX_VALUE};
 use super::origin::WebOrigin;
 use super::pattern::Pattern;
 use super::raw::Raw;
+use crate::names::PluginName;
 
 /// Reads a list item by item, each with its position in the path.
 fn read_list<T>(
@@ -102,21 +103,28 @@ impl Kind<Vec<WebOrigin>> for Origins {
     }
 }
 
-/// A list of texts.
-pub(super) struct Texts;
+/// Secrets of one process.
+const MAX_SECRETS: usize = 32;
 
-impl Kind<Vec<String>> for Texts {
+/// A list of names of secrets: they are names of files and of variables too.
+pub(super) struct SecretNames;
+
+impl Kind<Vec<String>> for SecretNames {
     fn accepts(&self) -> String {
-        "a list of texts".to_owned()
+        "a list of names".to_owned()
     }
 
     fn read(&self, raw: &Raw, reader: &mut Reader) -> Option<Vec<String>> {
-        read_list(raw, &self.accepts(), reader, |text| {
-            if text.is_empty() || text.len() > MAX_KEY {
-                return Err(format!("has {} bytes; use 1 to {MAX_KEY}", text.len()));
-            }
-            Ok(text.to_owned())
-        })
+        let names = read_list(raw, &self.accepts(), reader, |text| {
+            let name = PluginName::new(text).map_err(|error| error.fact());
+            name.map(|name| name.to_string())
+        })?;
+        if names.len() > MAX_SECRETS {
+            let count = names.len();
+            reader.fault(format!("has {count} entries; use at most {MAX_SECRETS}"));
+            return None;
+        }
+        Some(names)
     }
 
     fn write(&self, value: &Vec<String>) -> Raw {

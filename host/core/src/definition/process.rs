@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::attributes::{AttributeInfo, Change, Patch, attributes, flatten, nest};
-use super::collection::{Origins, Patterns, TextTable, Texts};
+use super::collection::{Origins, Patterns, SecretNames, TextTable};
 use super::fault::{Fault, Reader, list_faults};
-use super::kind::{FileName, Integer, Kind, Millis, NotYet, OptionalName, Size, Text, Unit, Word};
+use super::kind::{FileName, Integer, Kind, Millis, OptionalName, Size, Text, Unit, Word};
 use super::limits::{
     LOW_FUEL, LOW_MEMORY, MAX_BATCH, MAX_DEADLINE, MAX_FUEL, MAX_LOG_LIMIT, MAX_MEMORY, MAX_REUSE,
     MAX_TABLE_ELEMENTS, MAX_TASK_DEADLINE, MAX_TEXT, MAX_UNIT, MIN_MEMORY,
@@ -30,7 +30,7 @@ pub struct Grants {
     pub http: Vec<WebOrigin>,
     /// Environment variables it sees.
     pub environment: BTreeMap<String, String>,
-    /// Secrets it may read; empty, as it is not supported yet.
+    /// Names of the secrets it may read.
     pub secrets: Vec<String>,
 }
 
@@ -247,8 +247,9 @@ attributes! {
     grants_environment = grants.environment: BTreeMap<String, String>, "grants.environment",
         TextTable { environment: true }, "{}",
         "Environment variables the handler sees. It sees no others.";
-    grants_secrets = grants.secrets: Vec<String>, "grants.secrets", NotYet(Texts), "[]",
-        "Secrets the handler may read. Not supported yet.";
+    grants_secrets = grants.secrets: Vec<String>, "grants.secrets", SecretNames, "[]",
+        "Secrets the handler may read, by name, through wasi:config and as variables of its \
+         environment.";
     config = config: BTreeMap<String, String>, "config", TextTable { environment: false }, "{}",
         "What the handler reads through wasi:config.";
 }

@@ -124,9 +124,23 @@ fn what_cannot_be_honoured_is_refused() {
         r#"{"usage": "transmission"}"#,
         &["\"usage\" is \"transmission\", which is not supported yet; use \"normal\""],
     );
+}
+
+#[test]
+fn secrets_are_granted_by_names_that_files_can_have() {
+    let names = process(r#"{"grants": {"secrets": ["db-password", "key.pem"]}}"#);
+    let mut attributes = ProcessAttributes::default();
+    names.apply(&mut attributes);
+    assert_eq!(attributes.grants.secrets, ["db-password", "key.pem"]);
+    let fault = "is a directory name, not a name; use 1 to 128 of A-Z a-z 0-9 . _ -, more than \
+                 one or two dots";
     check_process(
-        r#"{"grants": {"secrets": ["key"]}}"#,
-        &["\"grants.secrets\" is a list, which is not supported yet; leave it out"],
+        r#"{"grants": {"secrets": [".."]}}"#,
+        &[&format!("\"grants.secrets.0\" {fault}")],
+    );
+    check_process(
+        r#"{"grants": {"secrets": ["../x"]}}"#,
+        &["\"grants.secrets.0\" has '/' at position 3; use 1 to 128 of A-Z a-z 0-9 . _ -"],
     );
 }
 

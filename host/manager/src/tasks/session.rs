@@ -6,8 +6,8 @@
 //! give a guest more.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use oncue_core::message::Message;
@@ -71,6 +71,8 @@ pub struct TaskSession {
     /// Set by the manager: the queue that a request waits for cannot start beside this task.
     giving_way: AtomicBool,
     refusals: Mutex<BTreeMap<String, u64>>,
+    /// Texts that must not stand in the record, by their names.
+    hidden: OnceLock<Vec<(String, String)>>,
     finished: AtomicBool,
 }
 
@@ -81,6 +83,9 @@ impl std::fmt::Debug for TaskSession {
             .finish_non_exhaustive()
     }
 }
+
+/// Shortest text that is hidden, in bytes: a shorter one would be found everywhere.
+const MIN_HIDDEN: usize = 8;
 
 /// Messages after which a task gives way to queues that are held for want of resources.
 pub const QUANTUM_MESSAGES: u32 = 256;
@@ -116,6 +121,7 @@ impl TaskSession {
             requests: AtomicU32::new(0),
             giving_way: AtomicBool::new(false),
             refusals: Mutex::new(BTreeMap::new()),
+            hidden: OnceLock::new(),
             finished: AtomicBool::new(false),
         })
     }
@@ -207,8 +213,25 @@ impl TaskSession {
         self.shared.reached(Phase::Cancelling).await;
     }
 
+    /// Texts, by their names, that must not stand in the record: secrets of the task.
+    pub fn hide(&self, texts: Vec<(String, String)>) {
+        if !texts.is_empty() {
+            // A task is given its secrets once, when it starts.
+            let _ = self.hidden.set(texts);
+        }
+    }
+
     /// Notes that something was asked for without a grant.
     pub fn refused(&self, what: &str) {
+        let mut plain = std::borrow::Cow::Borrowed(what);
+        for (name, text) in self.hidden.get().into_iter().flatten() {
+            if text.len() >= MIN_HIDDEN && plain.contains(text.as_str()) {
+                plain = plain
+                    .replace(text.as_str(), &format!("[secret {name}]"))
+                    .into();
+            }
+        }
+        let what = &*plain;
         let mut refusals = self.refusals.lock();
         if refusals.len() < MAX_REFUSALS || refusals.contains_key(what) {
             *refusals.entry(what.to_owned()).or_default() += 1;

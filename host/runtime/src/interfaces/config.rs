@@ -1,5 +1,6 @@
-//! `wasi:config/store`: the `[process.config]` of the definition as it was when the task started.
-//! Read only. Its drafts differ in their names alone.
+//! `wasi:config/store`: the `[process.config]` of the definition as it was when the task started,
+//! and the secrets that are granted, by their names. Read only. Its drafts differ in their names
+//! alone.
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{HasSelf, Linker};
@@ -37,11 +38,16 @@ pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> 
 impl Host for Guest {
     fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, Error>> {
         let attributes = &self.session()?.spec().attributes;
-        Ok(Ok(attributes.config.get(&key).cloned()))
+        let secret = || self.log.secrets().get(&key).map(str::to_owned);
+        Ok(Ok(attributes.config.get(&key).cloned().or_else(secret)))
     }
 
     fn get_all(&mut self) -> wasmtime::Result<Result<Vec<(String, String)>, Error>> {
-        let attributes = &self.session()?.spec().attributes;
-        Ok(Ok(attributes.config.clone().into_iter().collect()))
+        let mut all = self.session()?.spec().attributes.config.clone();
+        for (name, value) in self.log.secrets().all() {
+            all.entry(name.to_owned())
+                .or_insert_with(|| value.to_owned());
+        }
+        Ok(Ok(all.into_iter().collect()))
     }
 }

@@ -18,6 +18,7 @@ use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView};
 use wasmtime_wasi::{WasiCtxBuilder, WasiCtxView, WasiView};
 
 use super::Guest;
+use crate::secrets;
 use crate::sink::{Log, cut};
 
 /// Sockets that one instance may make; each is denied when it is used.
@@ -75,6 +76,19 @@ pub(super) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtxB
     if let Some(session) = session {
         for (name, value) in &session.spec().attributes.grants.environment {
             wasi.env(name, value);
+        }
+        // An operator's own value of that name wins.
+        for (name, value) in log.secrets().all() {
+            let name = secrets::variable(name);
+            if !session
+                .spec()
+                .attributes
+                .grants
+                .environment
+                .contains_key(&name)
+            {
+                wasi.env(name, value);
+            }
         }
         let session = Arc::clone(session);
         // A socket may be made, so that its address is told here; it may not be used.

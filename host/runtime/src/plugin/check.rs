@@ -21,6 +21,7 @@ use super::manifest;
 use super::reading;
 use super::scan::{self, Kind, classify};
 use super::seam;
+use super::signatures::PluginKeys;
 use crate::engine::Sandbox;
 use crate::error::PluginError;
 use crate::style;
@@ -87,6 +88,7 @@ pub fn check(
     sandbox: &Sandbox,
     compiler: Compiler,
     capacity: &Capacity,
+    keys: &PluginKeys,
 ) -> Result<Vec<CheckReport>, PluginError> {
     let bounds = CompileBounds {
         timeout: COMPILE_TIMEOUT,
@@ -98,7 +100,7 @@ pub fn check(
         .map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))?;
     let mut reports = Vec::new();
     for path in paths {
-        match Found::at(path) {
+        match Found::at(path, keys) {
             Ok(found) => reports.extend(found.check(&loader, capacity)),
             Err(fault) => reports.push(CheckReport {
                 plugin: path.display().to_string(),
@@ -121,27 +123,28 @@ pub(super) struct Found {
     folder: PathBuf,
     files: BTreeMap<String, FileState>,
     contents: BTreeMap<Digest, Vec<u8>>,
+    keys: PluginKeys,
 }
 
 impl Found {
     /// The plugins of a folder, or of one file.
-    fn at(path: &Path) -> Result<Self, String> {
+    fn at(path: &Path, keys: &PluginKeys) -> Result<Self, String> {
         if !path.exists() {
             let shown = path.display();
             return Err(format!("\"{shown}\" is not there; name a file that is"));
         }
         if path.is_dir() {
-            Self::folder(path)
+            Self::folder(path, keys)
         } else {
-            Self::file(path)
+            Self::file(path, keys)
         }
     }
 
     /// All plugins of a folder.
-    fn folder(folder: &Path) -> Result<Self, String> {
-        let listing = scan::list(folder)
+    fn folder(folder: &Path, keys: &PluginKeys) -> Result<Self, String> {
+        let listing = scan::list(folder, false)
             .map_err(|error| format!("\"{}\" cannot be read ({error})", folder.display()))?;
-        let mut found = Self::nothing(folder);
+        let mut found = Self::nothing(folder, keys);
         for file in listing.files.keys() {
             found.take(file);
         }
@@ -155,7 +158,7 @@ impl Found {
     }
 
     /// The plugin of one file.
-    pub(super) fn file(path: &Path) -> Result<Self, String> {
+    pub(super) fn file(path: &Path, keys: &PluginKeys) -> Result<Self, String> {
         let shown = path.display();
         let file = path.file_name().and_then(OsStr::to_str);
         let Some((file, (stem, kind))) = file.and_then(|file| Some((file, classify(file)?))) else {
@@ -166,7 +169,7 @@ impl Found {
         let folder = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty());
-        let mut found = Self::nothing(folder.unwrap_or_else(|| Path::new(".")));
+        let mut found = Self::nothing(folder.unwrap_or_else(|| Path::new(".")), keys);
         found.take(file);
         match kind {
             Kind::Component => {
@@ -192,11 +195,12 @@ impl Found {
         Ok(found)
     }
 
-    fn nothing(folder: &Path) -> Self {
+    fn nothing(folder: &Path, keys: &PluginKeys) -> Self {
         Self {
             folder: folder.to_path_buf(),
             files: BTreeMap::new(),
             contents: BTreeMap::new(),
+            keys: keys.clone(),
         }
     }
 
@@ -212,8 +216,11 @@ impl Found {
             }
             fs::read(&path)
         };
-        let state = match (read(), kind, PluginName::new(stem)) {
-            (Err(error), ..) => FileState::Unreadable(format!("cannot be read ({error})")),
+        let signed = read()
+            .map_err(|error| format!("cannot be read ({error})"))
+            .and_then(|bytes| self.keys.check(&path, &bytes).map(|_signature| bytes));
+        let state = match (signed, kind, PluginName::new(stem)) {
+            (Err(fact), ..) => FileState::Unreadable(fact),
             (Ok(bytes), Kind::Component, _) => {
                 let digest = Digest::of(&bytes);
                 let embedded = ManifestFile::embedded(&bytes, file);

@@ -25,6 +25,7 @@ use super::kept::Source;
 use super::loader::{Loader, cache_in};
 use super::schedule::Schedule;
 use super::seam;
+use super::signatures::PluginKeys;
 use super::storage::make_private;
 use crate::engine::Sandbox;
 use crate::error::PluginError;
@@ -52,6 +53,8 @@ pub struct PluginDirectoryConfig {
     pub compiler: Compiler,
     /// What a plugin can be granted at most.
     pub capacity: Capacity,
+    /// What plugins must be signed with; nothing by default.
+    pub keys: PluginKeys,
 }
 
 impl PluginDirectoryConfig {
@@ -71,6 +74,7 @@ impl PluginDirectoryConfig {
             },
             compiler,
             capacity,
+            keys: PluginKeys::default(),
         }
     }
 }
@@ -170,15 +174,18 @@ impl PluginDirectory {
     ) -> Result<Loader, PluginError> {
         let engine = seam::compatibility()?;
         let cache = cache_in(&config.data, &engine);
-        Loader::new(
+        let made = Loader::new(
             sandbox.clone(),
             Some(cache),
             config.compiler.clone(),
             engine,
             config.compile,
             Arc::clone(&self.cancelled),
-        )
-        .map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))
+        );
+        let mut loader =
+            made.map_err(|error| PluginError::Io(format!("plugins cannot be tried: {error}")))?;
+        loader.keys = config.keys.clone();
+        Ok(loader)
     }
 
     fn spawn(
@@ -316,7 +323,8 @@ impl Thread {
             config.capacity,
             tell,
             unload,
-        );
+        )
+        .with_keys(config.keys.clone());
         let workers = self.idle;
         let mut schedule = Schedule::new(&config, inbox);
         let mut commands_open = true;

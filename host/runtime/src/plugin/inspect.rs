@@ -27,6 +27,7 @@ use super::loader::Loader;
 use super::manifest::Definitions;
 use super::scan::Kind;
 use super::seam::{self, LoadFault};
+use super::signatures::PluginKeys;
 use super::single::SinglePlugin;
 use super::{adapt, reading, shape};
 use crate::engine::{Loaded, Sandbox, Smoked};
@@ -153,7 +154,7 @@ pub fn inspect(
         core_module: adapt::is_core_module(&bytes),
         ..Inspection::default()
     };
-    let candidate = Found::file(path).ok();
+    let candidate = Found::file(path, &PluginKeys::default()).ok();
     let candidate = candidate.and_then(|found| found.candidate(file));
     let definitions = inspection.manifest(path, candidate);
     let attributes = attributes(&definitions);

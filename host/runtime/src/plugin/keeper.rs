@@ -20,6 +20,7 @@ use super::digest::Digest;
 use super::kept::{Kept, Source};
 use super::scan::{self, Content, Kind, Look, classify};
 use super::settle::{Moment, Settler};
+use super::signatures::PluginKeys;
 
 /// How a rollback is answered.
 pub(crate) type Answer = Box<dyn FnOnce(Result<Digest, (Code, String)>) + Send>;
@@ -46,6 +47,7 @@ pub(crate) struct Keeper<T> {
     /// Why the directory could not be looked at the last time.
     blind: Option<String>,
     passed_over: usize,
+    keys: PluginKeys,
 }
 
 impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
@@ -75,12 +77,19 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
             next_rollback: 1,
             blind: None,
             passed_over: 0,
+            keys: PluginKeys::default(),
         }
+    }
+
+    /// Takes only what one of these keys has signed.
+    pub(crate) fn with_keys(mut self, keys: PluginKeys) -> Self {
+        self.keys = keys;
+        self
     }
 
     /// Looks at the directory once, and does what follows.
     pub(crate) async fn look(&mut self, now: Moment) {
-        let listing = match scan::list(&self.directory) {
+        let listing = match scan::list(&self.directory, !self.keys.is_empty()) {
             Ok(listing) => listing,
             Err(error) => {
                 // Not "all files are gone": a mount may be away for a moment.
@@ -156,10 +165,14 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         kind: Kind,
         bytes: Vec<u8>,
     ) -> Result<FileState, String> {
+        let signature = self.keys.check(&self.directory.join(file), &bytes)?;
         match kind {
             Kind::Component => {
                 let embedded = ManifestFile::embedded(&bytes, file);
                 let digest = self.kept.keep(bytes)?;
+                if let Some(signature) = signature {
+                    self.kept.keep_signature(&digest, &signature)?;
+                }
                 Ok(FileState::Component(digest, embedded))
             }
             Kind::Manifest => {

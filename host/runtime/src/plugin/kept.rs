@@ -17,6 +17,7 @@ use tracing::warn;
 
 use super::bounds::{MAX_COMPONENT_BYTES, MAX_HELD_BYTES, MAX_RECORD_BYTES, MAX_RECORDS};
 use super::digest::Digest;
+use super::signatures::{PluginKeys, beside};
 use super::storage::{make_private, remove, replace, sweep};
 
 /// One version of a plugin that was good.
@@ -115,6 +116,22 @@ impl Kept {
         Ok(digest)
     }
 
+    /// Keeps the signature of a component that is kept.
+    ///
+    /// # Errors
+    /// When the disk does not take it; the sentence is for the operator.
+    pub(crate) fn keep_signature(&self, digest: &Digest, signature: &str) -> Result<(), String> {
+        if self.held.contains_key(digest) {
+            // In memory for now: it was signed when it came, and does not outlive this process.
+            return Ok(());
+        }
+        let path = beside(&self.component(digest));
+        replace(&path, signature.as_bytes(), true).map_err(|error| {
+            let folder = self.folder.display();
+            format!("has a signature that cannot be kept in \"{folder}\" ({error}); free the disk")
+        })
+    }
+
     /// Where a trial finds a component's bytes.
     pub(crate) fn source(&self, digest: &Digest) -> Source {
         match self.held.get(digest) {
@@ -175,7 +192,8 @@ impl Kept {
                 continue;
             };
             if !wanted.contains(&digest)
-                && let Err(error) = remove(&entry.path())
+                && let Err(error) =
+                    remove(&entry.path()).and_then(|()| remove(&beside(&entry.path())))
             {
                 warn!("\"{}\" cannot be removed ({error})", entry.path().display());
             }
@@ -205,6 +223,16 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// The signature that is kept with a component; none is needed for one in memory, which was
+    /// signed when it came.
+    pub(crate) fn is_signed(&self, bytes: &[u8], keys: &PluginKeys) -> bool {
+        let Self::File(path) = self else {
+            return true;
+        };
+        let signature = fs::read_to_string(beside(path)).unwrap_or_default();
+        keys.have_signed(bytes, &signature)
+    }
+
     /// Reads the bytes and makes sure that they are the ones of the digest.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use super::kept::Source;
 use super::reading::{self, Interfaces};
 use super::seam::{self, LoadFault};
 use super::shape::{self, Judgement};
+use super::signatures::PluginKeys;
 use crate::engine::{Loaded, Sandbox, Smoked};
 use crate::host::Components;
 
@@ -40,6 +41,8 @@ pub(crate) struct Loader {
     pub(crate) engine: String,
     pub(crate) bounds: CompileBounds,
     pub(crate) cancelled: Cancelled,
+    /// What a component must be signed with.
+    pub(crate) keys: PluginKeys,
     /// For the timers of a trial.
     runtime: Runtime,
 }
@@ -78,6 +81,7 @@ impl Loader {
             engine,
             bounds,
             cancelled,
+            keys: PluginKeys::default(),
             runtime,
         })
     }
@@ -95,6 +99,14 @@ impl Loader {
                 "\"{file}\": its kept copy cannot be read ({error})"
             ))
         })?;
+        // An earlier version may have been kept before there were keys, or by other keys. Its bytes
+        // are not to blame: they may come again with a signature.
+        if !self.keys.is_empty() && !source.is_signed(&bytes, &self.keys) {
+            return Err(NotPassed::Host(format!(
+                "\"{file}\": version {digest} is not signed by a key of plugin-keys [{}]",
+                Code::SignatureWrong
+            )));
+        }
         let known = components.get(digest.as_str());
         let fit = self.prepare(&bytes, digest, file, &trial.attributes, known)?;
         if let Some(warning) = &fit.judgement.warning {

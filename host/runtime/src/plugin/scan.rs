@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::bounds::{MAX_COMPONENT_BYTES, MAX_ENTRIES, MAX_MANIFEST_BYTES};
+use super::signatures::beside;
 
 /// A manifest of this name without its component is documentation.
 const EXAMPLE_MANIFEST: &str = "example.toml";
@@ -66,9 +67,20 @@ pub(crate) struct Fingerprint {
     /// The same of the last change of any kind: it shows a file written over with its old size
     /// and its old time.
     changed: (i64, i64),
+    /// How its signature looks, where signatures are looked at: a file changes with it.
+    signature: Option<Box<Self>>,
 }
 
 impl Fingerprint {
+    /// The same file, whatever its signature is.
+    fn is_of(&self, metadata: &Metadata) -> bool {
+        let bare = Self {
+            signature: None,
+            ..self.clone()
+        };
+        bare == Self::of(metadata)
+    }
+
     fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
@@ -76,6 +88,7 @@ impl Fingerprint {
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             changed: (metadata.ctime(), metadata.ctime_nsec()),
+            signature: None,
         }
     }
 }
@@ -98,11 +111,11 @@ pub(crate) struct Listing {
     pub(crate) passed_over: usize,
 }
 
-/// Looks at the directory.
+/// Looks at the directory; at the files' signatures too, where they count.
 ///
 /// # Errors
 /// When the directory itself cannot be read. Nothing follows from that about its files.
-pub(crate) fn list(directory: &Path) -> io::Result<Listing> {
+pub(crate) fn list(directory: &Path, signed: bool) -> io::Result<Listing> {
     let mut listing = Listing::default();
     for (count, entry) in fs::read_dir(directory)?.enumerate() {
         let entry = entry?;
@@ -117,7 +130,12 @@ pub(crate) fn list(directory: &Path) -> io::Result<Listing> {
         if classify(&name).is_none() {
             continue;
         }
-        if let Some(look) = look_at(&entry.path()) {
+        if let Some(mut look) = look_at(&entry.path()) {
+            if let (true, Look::File(print)) = (signed, &mut look)
+                && let Ok(metadata) = fs::metadata(beside(&entry.path()))
+            {
+                print.signature = Some(Box::new(Fingerprint::of(&metadata)));
+            }
             listing.files.insert(name, look);
         }
     }
@@ -162,7 +180,7 @@ pub(crate) fn read(path: &Path, expected: &Fingerprint, max: u64) -> io::Result<
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::Changed),
         Err(error) => return Err(error),
     };
-    if Fingerprint::of(&file.metadata()?) != *expected {
+    if !expected.is_of(&file.metadata()?) {
         return Ok(Content::Changed);
     }
     let capacity = usize::try_from(expected.size).unwrap_or_default();
@@ -171,8 +189,8 @@ pub(crate) fn read(path: &Path, expected: &Fingerprint, max: u64) -> io::Result<
     (&mut file)
         .take(expected.size.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    let after = Fingerprint::of(&file.metadata()?);
-    if after != *expected || bytes.len() as u64 != expected.size {
+    let is_same = expected.is_of(&file.metadata()?);
+    if !is_same || bytes.len() as u64 != expected.size {
         return Ok(Content::Changed);
     }
     Ok(Content::Bytes(bytes))
@@ -219,7 +237,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", at("gone.wasm")).expect("a link");
         fs::create_dir(at("folder.wasm")).expect("a folder");
         fs::write(at("example.toml"), "").expect("a file");
-        let before = list(folder.path()).expect("a listing");
+        let before = list(folder.path(), false).expect("a listing");
         assert_eq!(before.files.keys().collect::<Vec<_>>(), ["orders.wasm"]);
 
         // The swap of a ConfigMap: a new folder, and the one link renamed over.
@@ -227,11 +245,11 @@ mod tests {
         fs::write(at("..v2/orders.wasm"), "two").expect("a file");
         std::os::unix::fs::symlink("..v2", at("..tmp")).expect("a link");
         fs::rename(at("..tmp"), at("..data")).expect("a rename");
-        let after = list(folder.path()).expect("a listing");
+        let after = list(folder.path(), false).expect("a listing");
         assert_ne!(before.files, after.files);
 
         fs::write(at("example.wasm"), "").expect("a file");
-        let example = list(folder.path()).expect("a listing");
+        let example = list(folder.path(), false).expect("a listing");
         assert!(example.files.contains_key("example.toml"));
     }
 
@@ -260,6 +278,6 @@ mod tests {
     #[test]
     fn a_missing_directory_is_an_error() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(list(&folder.path().join("none")).is_err());
+        assert!(list(&folder.path().join("none"), false).is_err());
     }
 }

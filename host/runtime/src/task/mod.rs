@@ -18,6 +18,7 @@ use self::limits::Limits;
 use crate::classify::{Facts, classify};
 use crate::engine::{Loaded, Sandbox};
 use crate::interfaces::Guest;
+use crate::secrets::Given;
 use crate::sink::Log;
 use crate::style::{Answer, Bound, Caller};
 use crate::worker::Meter;
@@ -33,9 +34,20 @@ pub(crate) async fn run(
     sandbox: Sandbox,
     loaded: Arc<Loaded>,
     session: Arc<TaskSession>,
+    given: Arc<Given>,
     meter: Arc<Meter>,
 ) {
-    let mut run = Run::new(sandbox, Arc::clone(&loaded), Arc::clone(&session), &meter);
+    let hidden = given
+        .all()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    session.hide(hidden.collect());
+    let mut run = Run::new(
+        sandbox,
+        Arc::clone(&loaded),
+        Arc::clone(&session),
+        given,
+        &meter,
+    );
     match loaded.bound(session.spec().component.style) {
         Some((def, Bound::EachMessage(caller))) => {
             let mut handler = EachMessage::new(run, caller.as_ref(), def.fresh);
@@ -67,13 +79,14 @@ impl Run {
         sandbox: Sandbox,
         loaded: Arc<Loaded>,
         session: Arc<TaskSession>,
+        given: Arc<Given>,
         meter: &Arc<Meter>,
     ) -> Self {
         let limits = Limits::new(&session.spec().attributes);
         let meter = Arc::clone(meter);
         let deadline = Deadline::metered(limits.deadline, limits.task_deadline, meter);
         Self {
-            log: Log::new(limits.log),
+            log: Log::new(limits.log).without(given),
             deadline: Arc::new(deadline),
             sandbox,
             loaded,
@@ -119,6 +132,7 @@ impl Run {
             Ended::PastDeadline => self.past_deadline(),
             Ended::Stopped => CallEnd::HostFailed("the host is stopping".to_owned()),
         };
+        let end = self.log.redact_end(end);
         // A dead letter tells what was written; a success does not ask, and the tail costs a copy.
         let log_tail = if end == CallEnd::Ok {
             String::new()

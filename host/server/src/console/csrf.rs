@@ -1,8 +1,7 @@
 //! The token that every form carries: a page of another origin cannot read it, so it cannot send
 //! the form. It is drawn anew at each start of the host.
 //!
-//! The seam to sessions: with one, the token is to be the session's; who asks for it here need not
-//! change.
+//! Where a session asks, its own token ([`crate::auth::Csrf`]) stands in this one's place.
 
 use std::fmt;
 

@@ -88,7 +88,7 @@ impl Frame {
                 warnings: warnings(status),
             }),
             note: note.and_then(|number| app.console.notes.take(number)),
-            csrf: app.console.csrf.token().to_owned(),
+            csrf: params.csrf().unwrap_or(app.console.csrf.token()).to_owned(),
         }
     }
 

@@ -34,6 +34,7 @@ mod frame;
 mod ledger;
 mod letters;
 mod live;
+mod login;
 mod messages;
 mod notes;
 mod overview;
@@ -102,6 +103,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/dead-letters/export", get(dead_letters::export))
         .route("/ledger", get(ledger::show))
         .route(live::PATH, get(live::watch))
+        .route("/login", get(login::show))
         .route("/assets/{hash}/{name}", get(assets::send))
         .layer(map_response(headed))
 }

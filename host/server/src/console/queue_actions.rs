@@ -12,6 +12,7 @@ use super::form::{Form, back, confirmed, return_path};
 use super::format;
 use super::page::PageError;
 use crate::app::App;
+use crate::auth::Who;
 use crate::error::Problem;
 use crate::extract::{IdPath, QueuePath};
 use crate::wire::put;
@@ -115,15 +116,21 @@ pub(super) async fn clear(
 /// Puts a message.
 pub(super) async fn put(
     State(app): State<App>,
+    who: Who,
     queue: Result<QueuePath, Problem>,
     form: Form,
 ) -> Action {
     let QueuePath(queue) = queue?;
-    let done = put_one(&app, &queue, &form).await;
+    let done = put_one(&app, &queue, &form, who.putter()).await;
     Ok(back(&app, &page_of(&queue), done))
 }
 
-async fn put_one(app: &App, queue: &QueueName, form: &Form) -> Result<String, PageError> {
+async fn put_one(
+    app: &App,
+    queue: &QueueName,
+    form: &Form,
+    putter: Option<String>,
+) -> Result<String, PageError> {
     let (options, body) = read_put(form)
         .map_err(|faults| PageError::from(Problem::with_faults(Code::InvalidMessage, faults)))?;
     let request = PutRequest {
@@ -131,7 +138,7 @@ async fn put_one(app: &App, queue: &QueueName, form: &Form) -> Result<String, Pa
         body,
         options,
     };
-    let answers = app.handle.put(vec![request], None).await?;
+    let answers = app.handle.put(vec![request], putter).await?;
     let ids: Vec<String> = answers.iter().map(|answer| answer.id.to_string()).collect();
     Ok(format!("Message {} is on \"{queue}\".", ids.join(", ")))
 }

@@ -1,12 +1,14 @@
 //! What happens, as server-sent events.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_core::Stream;
+use oncue_core::names::QueueName;
 use oncue_manager::status::HostEvent;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
@@ -17,6 +19,8 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::app::App;
+use crate::auth::Who;
+use crate::auth::identity::{Identity, Right};
 use crate::extract::Query;
 use crate::openapi::Common;
 use crate::stream::Parts;
@@ -31,9 +35,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default().routes(routes!(watch_events))
 }
 
-/// What happens from now on, as server-sent events: the event's name is its kind, its data JSON. A
-/// client that lags behind gets an event `lagged` with `missed`, the number of events it did not
-/// get.
+/// What happens from now on, as server-sent events: the event's name is its kind, its data JSON.
+/// Whoever sees some queues only is told of these. A client that lags behind gets an event `lagged`
+/// with `missed`, the number of events it did not get.
 #[utoipa::path(
     get, path = "/v1/events", tag = "host",
     responses(
@@ -44,6 +48,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn watch_events(
     State(app): State<App>,
+    Who(identity): Who,
     query: Query,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     query.nothing()?;
@@ -53,7 +58,7 @@ async fn watch_events(
     tokio::spawn(async move {
         let _place = place;
         tokio::select! {
-            () = pass_on(events, &sender) => {}
+            () = pass_on(events, &identity, &sender) => {}
             // The client has gone, or the server stops: the stream ends.
             () = sender.closed() => {}
             () = app.stopped() => {}
@@ -65,10 +70,12 @@ async fn watch_events(
 /// Passes events on until the manager ends or the client is gone.
 async fn pass_on(
     mut events: Receiver<HostEvent>,
+    identity: &Arc<Identity>,
     sender: &mpsc::Sender<Result<Event, Infallible>>,
 ) {
     loop {
         let event = match events.recv().await {
+            Ok(event) if !is_for(identity, &event) => continue,
             Ok(event) => serde_json::to_value(&event)
                 .ok()
                 .and_then(|value| written(&value)),
@@ -85,6 +92,24 @@ async fn pass_on(
         if sender.send(Ok(event)).await.is_err() {
             return;
         }
+    }
+}
+
+/// Whether an identity may know of an event.
+fn is_for(identity: &Identity, event: &HostEvent) -> bool {
+    if identity.may(Right::Observe) {
+        return true;
+    }
+    match event {
+        HostEvent::TaskStarted { queue, .. }
+        | HostEvent::TaskEnded { queue, .. }
+        | HostEvent::Held { queue, .. }
+        | HostEvent::Parked { queue, .. } => identity.sees(queue),
+        HostEvent::Defined { what, name, .. } => {
+            *what == "queue" && QueueName::new(name).is_ok_and(|queue| identity.sees(&queue))
+        }
+        HostEvent::Alarm { queue, .. } => queue.as_ref().is_some_and(|queue| identity.sees(queue)),
+        HostEvent::Plugin { .. } | HostEvent::Store { .. } => false,
     }
 }
 

@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::app::App;
+use crate::auth::Who;
 use crate::content;
 use crate::error::Problem;
 use crate::extract::{IdPath, Payload, Query, QueuePath};
@@ -84,6 +85,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn put_message(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
+    who: Who,
     query: Query,
     request: Request,
 ) -> Answer<Response> {
@@ -102,7 +104,7 @@ async fn put_message(
                 body,
                 options,
             }],
-            None,
+            who.putter(),
         )
         .await?;
     let [answer] = answers.as_slice() else {

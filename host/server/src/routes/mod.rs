@@ -8,9 +8,11 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::{App, ServerOptions};
+use crate::auth::login;
 use crate::error::Problem;
 use crate::guard::{self, Api};
 
+mod audit;
 mod dead_letters;
 mod events;
 pub(crate) mod health;
@@ -44,6 +46,7 @@ fn all() -> OpenApiRouter<App> {
         .merge(metrics::routes())
         .merge(health::routes())
         .merge(events::routes())
+        .merge(audit::routes())
 }
 
 /// The OpenAPI document.
@@ -61,10 +64,10 @@ pub fn api(handle: Handle, options: ServerOptions) -> Api {
 pub(crate) fn api_of(app: App) -> Api {
     let (router, document) = all().split_for_parts();
     let document = crate::openapi::finish(document);
-    let router = router
-        .merge(host::document_route(&document))
+    let own = host::document_route(&document)
+        .merge(login::routes())
         .merge(crate::console::routes());
-    layered(router, app)
+    layered(router.merge(own), app)
 }
 
 /// Puts what stands before every route around them.

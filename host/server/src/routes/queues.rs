@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oncue_core::code::Code;
-use oncue_core::definition::QueuePatch;
+use oncue_core::definition::{Change, QueuePatch};
+use oncue_core::names::QueueName;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,6 +15,8 @@ use utoipa_axum::routes;
 
 use super::{Answer, json};
 use crate::app::App;
+use crate::auth::Who;
+use crate::auth::identity::Right;
 use crate::error::Problem;
 use crate::extract::{Fields, Query, QueuePath};
 use crate::openapi::{Absent, Common, Conflict, Unprocessable, WithBody};
@@ -40,14 +43,32 @@ fn patch(fields: &Fields) -> Answer<QueuePatch> {
         .map_err(|faults| Problem::with_faults(Code::InvalidDefinition, faults))
 }
 
-/// All queues, by name.
+/// Holds whoever defines a queue to the rights that lie in the definition: which process serves it,
+/// and where its failed messages go.
+fn check_rights(who: &Who, queue: &QueueName, patch: &QueuePatch) -> Answer<()> {
+    if patch.process.is_some() {
+        who.must(Right::Bind, queue)?;
+    }
+    if let Some(Change::Set(Some(other))) = &patch.backout_queue {
+        who.must_any(&[Right::Put, Right::Define], other)?;
+    }
+    Ok(())
+}
+
+/// All queues that the identity may see, by name.
 #[utoipa::path(
     get, path = "/v1/queues", tag = "queues",
     responses((status = 200, description = "All queues, by name", body = [QueueSchema]), Common)
 )]
-async fn list_queues(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+async fn list_queues(
+    State(app): State<App>,
+    Who(identity): Who,
+    query: Query,
+) -> Answer<Json<Value>> {
     query.nothing()?;
-    json(&app.handle.queues().await?)
+    let mut queues = app.handle.queues().await?;
+    queues.retain(|queue| identity.sees(&queue.name));
+    json(&queues)
 }
 
 /// Defines a queue, or lays the attributes over those of one that is there. Repeating it changes
@@ -66,12 +87,15 @@ async fn list_queues(State(app): State<App>, query: Query) -> Answer<Json<Value>
 async fn define_queue(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
+    who: Who,
     query: Query,
     fields: Fields,
 ) -> Answer<Response> {
     query.nothing()?;
     let location = format!("/v1/queues/{queue}");
-    let (view, made) = app.handle.define_queue(queue, patch(&fields)?).await?;
+    let patch = patch(&fields)?;
+    check_rights(&who, &queue, &patch)?;
+    let (view, made) = app.handle.define_queue(queue, patch).await?;
     defined(json(&view)?, made, &location)
 }
 
@@ -114,11 +138,14 @@ async fn show_queue(
 async fn alter_queue(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
+    who: Who,
     query: Query,
     fields: Fields,
 ) -> Answer<Json<Value>> {
     query.nothing()?;
-    json(&app.handle.alter_queue(queue, patch(&fields)?).await?)
+    let patch = patch(&fields)?;
+    check_rights(&who, &queue, &patch)?;
+    json(&app.handle.alter_queue(queue, patch).await?)
 }
 
 /// Deletes a queue. Refused while it holds messages, unless forced.

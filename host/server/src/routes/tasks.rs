@@ -2,16 +2,21 @@
 
 use axum::Json;
 use axum::extract::State;
+use oncue_core::code::Code;
 use oncue_core::message::MessageId;
 use oncue_core::outcome::Outcome;
 use oncue_manager::handle::{MAX_TASKS, TaskFilter};
 use oncue_manager::tasks::TaskId;
+use oncue_manager::tasks::record::TaskRecord;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Answer, json};
 use crate::app::App;
+use crate::auth::Who;
+use crate::auth::identity::{Identity, Right};
+use crate::error::Problem;
 use crate::extract::{Query, TaskPath};
 use crate::openapi::{Absent, Common, Conflict};
 use crate::wire::case::CaseJson;
@@ -44,7 +49,25 @@ fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
         })
 }
 
-/// Tasks, newest first: those that run, recent ones, and failed ones of earlier times.
+/// A record as an identity may see it: what a handler said may tell of messages, so it is for those
+/// who may see messages. Nothing where the queue is not seen at all.
+fn seen_by(identity: &Identity, mut record: TaskRecord) -> Option<TaskRecord> {
+    if !identity.sees(&record.queue) {
+        return None;
+    }
+    if !identity.may_on(Right::Browse, &record.queue) {
+        record.cost.log_tail.clear();
+        record.detail = None;
+        record.backtrace = None;
+        for message in &mut record.messages {
+            message.detail = None;
+        }
+    }
+    Some(record)
+}
+
+/// Tasks of the queues that the identity may see, newest first: those that run, recent ones, and
+/// failed ones of earlier times.
 #[utoipa::path(
     get, path = "/v1/tasks", tag = "tasks",
     params(
@@ -56,7 +79,11 @@ fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
     ),
     responses((status = 200, description = "Tasks, newest first", body = [TaskSchema]), Common)
 )]
-async fn list_tasks(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+async fn list_tasks(
+    State(app): State<App>,
+    Who(identity): Who,
+    query: Query,
+) -> Answer<Json<Value>> {
     let mut filter = TaskFilter {
         max: DEFAULT_MAX,
         ..TaskFilter::default()
@@ -74,7 +101,15 @@ async fn list_tasks(State(app): State<App>, query: Query) -> Answer<Json<Value>>
             Ok(())
         },
     )?;
-    json(&app.handle.tasks(filter).await?)
+    let tasks = app.handle.tasks(filter).await?.into_iter();
+    let seen: Vec<TaskRecord> = tasks.filter_map(|task| seen_by(&identity, task)).collect();
+    json(&seen)
+}
+
+/// The answer to whoever does not see the task's queue: as if there were no such task.
+fn unknown(task: TaskId) -> Problem {
+    let detail = format!("task {task} is not known, or of a queue that you do not see");
+    Problem::new(Code::UnknownTask, detail)
 }
 
 /// One task.
@@ -86,10 +121,12 @@ async fn list_tasks(State(app): State<App>, query: Query) -> Answer<Json<Value>>
 async fn show_task(
     State(app): State<App>,
     TaskPath(task): TaskPath,
+    Who(identity): Who,
     query: Query,
 ) -> Answer<Json<Value>> {
     query.nothing()?;
-    json(&app.handle.task(task).await?)
+    let record = app.handle.task(task).await?;
+    json(&seen_by(&identity, record).ok_or_else(|| unknown(task))?)
 }
 
 /// A golden case of a failed task: what its handler had in hand, read and put. The last failures
@@ -108,6 +145,7 @@ async fn show_task(
 async fn show_case(
     State(app): State<App>,
     TaskPath(task): TaskPath,
+    who: Who,
     query: Query,
 ) -> Answer<Json<Value>> {
     let mut message = None;
@@ -116,6 +154,11 @@ async fn show_case(
         message = Some(id.map_err(|error| error.to_string())?);
         Ok(())
     })?;
+    let record = app.handle.task(task).await?;
+    if !who.0.sees(&record.queue) {
+        return Err(unknown(task));
+    }
+    who.must(Right::Browse, &record.queue)?;
     let failure = app.handle.failed_unit(task, message).await?;
     json(&CaseJson::from(&failure))
 }

@@ -9,6 +9,8 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::app::App;
+use crate::auth::Who;
+use crate::auth::identity::Right;
 use crate::error::Problem;
 use crate::extract::{Fields, Query};
 use crate::openapi::{Absent, Common, Conflict, Full, WithBody};
@@ -30,13 +32,17 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 )]
 async fn put_unit(
     State(app): State<App>,
+    who: Who,
     query: Query,
     fields: Fields,
 ) -> Answer<(StatusCode, Json<UnitAnswerJson>)> {
     query.nothing()?;
     let puts = unit::read(&fields.0)
         .map_err(|faults| Problem::with_faults(Code::InvalidMessage, faults))?;
-    let answers = app.handle.put(puts, None).await?;
+    for put in &puts {
+        who.must(Right::Put, &put.queue)?;
+    }
+    let answers = app.handle.put(puts, who.putter()).await?;
     let puts = answers
         .into_iter()
         .map(|put| PutAnswerJson {

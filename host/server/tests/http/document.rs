@@ -6,7 +6,7 @@ use crate::harness::Server;
 use crate::schema::Document;
 
 /// Every route of the API. The order is that of the formats' table.
-const ROUTES: [&str; 49] = [
+pub(crate) const ROUTES: [&str; 50] = [
     "GET /v1/queues",
     "PUT /v1/queues/{queue}",
     "GET /v1/queues/{queue}",
@@ -49,6 +49,7 @@ const ROUTES: [&str; 49] = [
     "GET /v1/status",
     "GET /v1/ledger",
     "GET /v1/events",
+    "GET /v1/audit",
     "GET /metrics",
     "GET /metrics/detailed",
     "GET /livez",
@@ -57,6 +58,18 @@ const ROUTES: [&str; 49] = [
     "GET /v1/health/checks/{check}",
     "GET /openapi.json",
 ];
+
+/// A path of a template, with names and identities of things that are not there.
+pub(crate) fn filled(template: &str) -> String {
+    template
+        .replace("{queue}", "nowhere")
+        .replace("{process}", "nowhere")
+        .replace("{plugin}", "nowhere")
+        .replace("{id}", &"0".repeat(24))
+        .replace("{token}", &"0".repeat(32))
+        .replace("{check}", "store")
+        .replace("{task}", "66")
+}
 
 fn operations(document: &Value) -> Vec<(String, &Value)> {
     let paths = document["paths"].as_object().expect("paths");
@@ -90,7 +103,7 @@ fn every_operation_is_described_and_names_its_problems() {
         assert!(operation["summary"].is_string(), "{route} has no summary");
         assert!(operation["operationId"].is_string(), "{route} has no id");
         let responses = operation["responses"].as_object().expect("responses");
-        for status in ["400", "403", "500", "503"] {
+        for status in ["400", "401", "403", "429", "500", "503"] {
             assert!(responses.contains_key(status), "{route} lacks {status}");
         }
         if route.contains('{') && !route.starts_with("PUT") {
@@ -149,15 +162,12 @@ async fn every_documented_route_is_served() {
         if template == "/v1/events" {
             continue;
         }
-        let path = template
-            .replace("{queue}", "nowhere")
-            .replace("{process}", "nowhere")
-            .replace("{plugin}", "nowhere")
-            .replace("{id}", &"0".repeat(24))
-            .replace("{token}", &"0".repeat(32))
-            .replace("{check}", "store")
-            .replace("{task}", "66");
+        let path = filled(template);
         let answered = server.call(method, &path, &[], "").await;
+        if template == "/v1/audit" {
+            // This server keeps none; `auth` asks one that does.
+            continue;
+        }
         let code = if answered.status.as_u16() >= 400 {
             answered.json()["code"]
                 .as_str()

@@ -1,6 +1,7 @@
 //! The HTTP API over a queue manager with a memory store and a scripted task host. Every answer is
 //! checked against the OpenAPI document.
 
+mod auth;
 mod console;
 mod dead_letters;
 mod definitions;
@@ -8,6 +9,7 @@ mod document;
 mod events;
 mod harness;
 mod host;
+mod hostile;
 mod leases;
 mod listener;
 mod messages;

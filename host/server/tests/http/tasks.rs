@@ -10,7 +10,7 @@ use oncue_manager::tasks::ComponentVersion;
 use crate::harness::Server;
 
 /// Drops a plugin `p` that serves the queue `work`, and gives messages one attempt.
-async fn plugin(server: &Server) {
+pub(crate) async fn plugin(server: &Server) {
     let name = PluginName::new("p").expect("a name");
     let queue = Raw::Table(vec![("backout-threshold".to_owned(), Raw::Integer(1))]);
     let queue = QueuePatch::parse(&queue).expect("a definition");

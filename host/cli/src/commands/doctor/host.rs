@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Line;
-use crate::client::{Client, Request};
+use crate::client::Request;
 use crate::commands::Context;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
@@ -22,8 +22,8 @@ const NAMED: usize = 5;
 /// Looks at the host.
 pub(super) fn check(context: &Context, config: &Config) -> Vec<Line> {
     const NAME: &str = "host";
-    let status = Client::new(context.client.base(), PATIENCE)
-        .and_then(|client| client.ask(Request::get(&["status"])));
+    let client = context.client.waiting(PATIENCE);
+    let status = client.ask(Request::get(&["status"]));
     match status {
         Ok(status) => {
             let mut lines = vec![judge_status(&status, context.client.base())];

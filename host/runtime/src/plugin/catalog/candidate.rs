@@ -220,13 +220,18 @@ impl Candidate {
             Err(reason) => return Some(reason.clone()),
         };
         if let Component::Unreadable(reason) = &self.component {
-            return Some(format!(
-                "\"{}\" {reason} [{}]",
-                self.file,
-                Code::PluginRefused
-            ));
+            return Some(coded(&self.file, reason, Code::PluginRefused));
         }
         capacity.refuse(&self.speaker, &attributes(definitions))
+    }
+}
+
+/// What is wrong with a file, with a code unless it brings its own.
+fn coded(file: &str, reason: &str, code: Code) -> String {
+    if reason.ends_with(']') {
+        format!("\"{file}\" {reason}")
+    } else {
+        format!("\"{file}\" {reason} [{code}]")
     }
 }
 
@@ -323,7 +328,7 @@ pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<St
         let mut candidate = Candidate::new(&plugin, component, there, manifest, embedded);
         if let Some(reason) = unreadable {
             candidate.speaker.clone_from(file);
-            candidate.definitions = Err(format!("\"{file}\" {reason} [{}]", Code::InvalidManifest));
+            candidate.definitions = Err(coded(file, reason, Code::InvalidManifest));
         }
         derived.candidates.insert(plugin, candidate);
     }

@@ -11,6 +11,8 @@ use oncue_core::definition::TriggerType;
 use oncue_core::message::Header;
 use oncue_manager::tasks::{Delivered, TaskSpec};
 
+use crate::secrets;
+
 /// What the name of a property becomes a part of.
 const PROPERTY: &str = "ONCUE_PROPERTY_";
 
@@ -26,6 +28,8 @@ pub(super) fn variables(spec: &TaskSpec, message: &Delivered) -> Vec<(String, St
     all.extend(properties.map(|(name, value)| (property(name), value.clone())));
     let granted = &spec.attributes.grants.environment;
     let mut known: BTreeSet<String> = granted.keys().cloned().collect();
+    let secrets = spec.attributes.grants.secrets.iter();
+    known.extend(secrets.map(|name| secrets::variable(name)));
     // Of properties whose names become the same the first is told. No variable can hold a NUL: it
     // would be cut there, and mean something else.
     all.retain(|(name, value)| !value.contains('\0') && known.insert(name.clone()));

@@ -1,0 +1,109 @@
+//! `audit`: who changed what, and who was refused.
+
+use std::time::Duration;
+
+use oncue_manager::{Clock as _, SystemClock};
+use serde_json::Value;
+
+use super::Context;
+use crate::args::token::AuditArgs;
+use crate::client::Request;
+use crate::exit::Failure;
+use crate::render::table::{Cell, Table};
+use crate::render::text::escape_line;
+use crate::render::time::format_timestamp;
+use crate::render::values::{at, plain};
+
+/// How often a follower asks for more.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Shows the log.
+pub(super) fn run(context: &Context, args: &AuditArgs) -> Result<(), Failure> {
+    let now = SystemClock.now().0;
+    let since = args.since.map(|time| now.saturating_sub(time));
+    let request = Request::get(&["audit"])
+        .query("since", since)
+        .query("max", Some(args.max));
+    let mut page = context.client.ask(request)?;
+    if !args.follow {
+        if context.screen.is_json() {
+            return context.screen.json(&page);
+        }
+        return context.screen.table(&table(&page), "nothing is in the log");
+    }
+    loop {
+        for entry in entries(&page) {
+            if context.screen.is_json() {
+                context.screen.json(entry)?;
+            } else {
+                context.screen.line(&line(entry))?;
+            }
+        }
+        context.screen.flush()?;
+        if at(&page, "more").as_bool() != Some(true) {
+            std::thread::sleep(PERIOD);
+        }
+        let next = plain(at(&page, "next"));
+        let request = Request::get(&["audit"]).query("cursor", Some(next));
+        page = context.client.ask(request)?;
+    }
+}
+
+fn entries(page: &Value) -> &[Value] {
+    at(page, "entries").as_array().map_or(&[], Vec::as_slice)
+}
+
+fn cells(entry: &Value) -> [String; 6] {
+    let text = |name: &str| plain(at(entry, name));
+    let time = at(entry, "time").as_u64().unwrap_or_default();
+    let who = text("identity");
+    let who = if who.is_empty() { "-".to_owned() } else { who };
+    [
+        format_timestamp(time),
+        who,
+        text("address"),
+        text("action"),
+        text("object"),
+        text("result"),
+    ]
+}
+
+fn table(page: &Value) -> Table {
+    let mut table = Table::new(&["TIME", "IDENTITY", "ADDRESS", "ACTION", "OBJECT", "RESULT"]);
+    for entry in entries(page) {
+        table.row(cells(entry).into_iter().map(Cell::new).collect());
+    }
+    table
+}
+
+fn line(entry: &Value) -> String {
+    escape_line(&cells(entry).join("  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_line() {
+        let page = json!({ "entries": [
+            { "time": 0, "identity": "ops", "address": "10.0.0.1", "action": "queue-alter",
+              "object": "orders", "result": "done", "status": 200 },
+            { "time": 0, "action": "GET /v1/status", "result": "not-authorized" },
+        ]});
+        assert_eq!(
+            line(&page["entries"][0]),
+            "1970-01-01 00:00:00.000Z  ops  10.0.0.1  queue-alter  orders  done"
+        );
+        let shown = table(&page).render(None, false);
+        assert!(
+            shown
+                .lines()
+                .nth(2)
+                .is_some_and(|line| line.contains("-  ")),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! Reading the audit log: the last entries, those since a time, or those after what was read.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{FILES, name_of};
+
+/// Most entries of one answer.
+pub(crate) const MAX_ENTRIES: usize = 1_000;
+
+/// Bytes that one answer looks at.
+const MAX_SCAN: u64 = 16 << 20;
+
+/// Bytes of a file's end in which the last entries are looked for.
+const TAIL: u64 = 1 << 20;
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuditQuery {
+    /// Only what comes after this point, which an earlier answer named.
+    pub(crate) cursor: Option<Cursor>,
+    /// Only what is not older, in milliseconds since the Unix epoch.
+    pub(crate) since: Option<u64>,
+    /// At most so many.
+    pub(crate) max: usize,
+}
+
+/// A point in the log: a file, which keeps its number while it is renamed, and a place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    file: u64,
+    offset: u64,
+}
+
+impl std::fmt::Display for Cursor {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:x}-{:x}", self.file, self.offset)
+    }
+}
+
+impl std::str::FromStr for Cursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = |text: &str| u64::from_str_radix(text, 16).ok();
+        text.split_once('-')
+            .and_then(|(file, offset)| {
+                Some(Self {
+                    file: read(file)?,
+                    offset: read(offset)?,
+                })
+            })
+            .ok_or("is not one that this host gave out")
+    }
+}
+
+/// Entries, the oldest first.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// They.
+    pub(crate) entries: Vec<Value>,
+    /// Where to go on.
+    pub(crate) next: Cursor,
+    /// There are more already.
+    pub(crate) more: bool,
+}
+
+/// A file of the log, open: it is the same one when it gets another name meanwhile.
+struct Part {
+    file: File,
+    inode: u64,
+    length: u64,
+    changed: u64,
+}
+
+/// The files, the oldest first.
+fn parts(directory: &Path) -> io::Result<Vec<Part>> {
+    let mut parts: Vec<Part> = Vec::new();
+    for number in 0..FILES {
+        let file = match File::open(name_of(directory, number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        let meta = file.metadata()?;
+        // Turned over while we look: it was there under the number before.
+        if parts.iter().any(|part| part.inode == meta.ino()) {
+            continue;
+        }
+        let changed = u64::try_from(meta.mtime()).unwrap_or_default();
+        parts.push(Part {
+            file,
+            inode: meta.ino(),
+            length: meta.len(),
+            changed: changed.saturating_add(1).saturating_mul(1_000),
+        });
+    }
+    parts.reverse();
+    Ok(parts)
+}
+
+/// Reads a page.
+///
+/// # Errors
+/// A file cannot be read.
+pub(crate) fn read(directory: &Path, query: &AuditQuery) -> io::Result<Page> {
+    let mut parts = parts(directory)?;
+    match (query.cursor, query.since) {
+        (Some(cursor), _) => {
+            let at = parts.iter().position(|part| part.inode == cursor.file);
+            // A file that is gone was the oldest: what is left comes after it.
+            let offset = at.map_or(0, |_| cursor.offset);
+            forward(&mut parts[at.unwrap_or(0)..], offset, query)
+        }
+        (None, Some(since)) => {
+            let first = parts.iter().position(|part| part.changed >= since);
+            let first = first.unwrap_or(parts.len().saturating_sub(1));
+            forward(&mut parts[first..], 0, query)
+        }
+        (None, None) => last(&mut parts, query.max),
+    }
+}
+
+/// Whole lines of a file from an offset on, at most so many bytes.
+fn lines(part: &mut Part, offset: u64, most: u64) -> io::Result<Vec<u8>> {
+    part.file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    (&part.file).take(most).read_to_end(&mut bytes)?;
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.truncate(whole.map_or(0, |end| end + 1));
+    Ok(bytes)
+}
+
+fn forward(parts: &mut [Part], offset: u64, query: &AuditQuery) -> io::Result<Page> {
+    let since = query.since.unwrap_or_default();
+    let mut entries = Vec::new();
+    let mut left = MAX_SCAN;
+    let mut next = Cursor { file: 0, offset: 0 };
+    for (at, part) in parts.iter_mut().enumerate() {
+        let start = if at == 0 { offset.min(part.length) } else { 0 };
+        next = Cursor {
+            file: part.inode,
+            offset: start,
+        };
+        let bytes = lines(part, start, left)?;
+        left -= bytes.len() as u64;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if entries.len() >= query.max {
+                let more = true;
+                return Ok(Page {
+                    entries,
+                    next,
+                    more,
+                });
+            }
+            next.offset += line.len() as u64;
+            entries.extend(entry(line).filter(|entry| time_of(entry) >= since));
+        }
+        if next.offset < part.length && left == 0 {
+            let more = true;
+            return Ok(Page {
+                entries,
+                next,
+                more,
+            });
+        }
+    }
+    let more = false;
+    Ok(Page {
+        entries,
+        next,
+        more,
+    })
+}
+
+/// The last entries.
+fn last(parts: &mut [Part], max: usize) -> io::Result<Page> {
+    let mut found: Vec<Value> = Vec::new();
+    let mut next = Cursor { file: 0, offset: 0 };
+    for (back, part) in parts.iter_mut().rev().enumerate() {
+        let start = part.length.saturating_sub(TAIL);
+        let bytes = lines(part, start, TAIL)?;
+        if back == 0 {
+            next = Cursor {
+                file: part.inode,
+                offset: start + bytes.len() as u64,
+            };
+        }
+        // The first line of a part that was cut into is not whole, and is no JSON.
+        let mut entries: Vec<Value> = bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(entry)
+            .collect();
+        entries.append(&mut found);
+        found = entries;
+        if found.len() >= max || start > 0 {
+            break;
+        }
+    }
+    let entries = found.split_off(found.len().saturating_sub(max));
+    let more = false;
+    Ok(Page {
+        entries,
+        next,
+        more,
+    })
+}
+
+fn entry(line: &[u8]) -> Option<Value> {
+    serde_json::from_slice(line).ok().filter(Value::is_object)
+}
+
+fn time_of(entry: &Value) -> u64 {
+    entry
+        .get("time")
+        .and_then(Value::as_u64)
+        .unwrap_or_default()
+}
