@@ -29,10 +29,6 @@ impl Addresses {
 
     /// A place for one connection of an address, until it is dropped; `None` inside where it is not
     /// counted, and outside when it has too many.
-    #[expect(
-        clippy::option_option,
-        reason = "refused, not counted and counted are three things"
-    )]
     pub(crate) fn take(&self, address: IpAddr) -> Option<Option<AddressPlace>> {
         let address = address.to_canonical();
         if self.limit.is_none() && address.is_loopback() {

@@ -217,6 +217,33 @@ fn every_acceptance_number_has_a_test() {
 }
 
 #[test]
+fn every_threat_names_tests_that_are_there() {
+    let path = root().join("host/THREATS.md");
+    let page = std::fs::read_to_string(path).expect("THREATS.md");
+    let known: BTreeSet<String> = rust()
+        .iter()
+        .flat_map(|source| test_names(&source.text))
+        .collect();
+    let rows = page
+        .lines()
+        .filter(|line| line.starts_with("| ") && *line != "| what | test |");
+    let mut faults = Vec::new();
+    let mut count = 0;
+    for row in rows {
+        let tests = row.rsplit('|').nth(1).unwrap_or_default();
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        if names.is_empty() {
+            faults.push(format!("no test: {row}"));
+        }
+        count += names.len();
+        let missing = names.iter().filter(|name| !known.contains(**name));
+        faults.extend(missing.map(|name| format!("no such test: {name}")));
+    }
+    assert!(count > 50, "the page was read: {count} tests");
+    none("threats", faults);
+}
+
+#[test]
 fn every_lib_says_what_it_is() {
     let silent = rust().into_iter().filter(|source| {
         let first = source.text.lines().next().unwrap_or_default();
