@@ -437,32 +437,3 @@ impl<N: Name> Kind<Option<N>> for OptionalName {
         Raw::text(value.as_ref().map_or("", Name::text))
     }
 }
-
-/// A kind that is known but cannot be honoured yet: only the empty value is accepted.
-pub(super) struct NotYet<K>(pub(super) K);
-
-impl<T: Default + PartialEq, K: Kind<T>> Kind<T> for NotYet<K> {
-    fn accepts(&self) -> String {
-        format!("{} and nothing else yet", self.write(&T::default()).shown())
-    }
-
-    fn read(&self, raw: &Raw, reader: &mut Reader) -> Option<T> {
-        let value = self.0.read(raw, reader)?;
-        if value != T::default() {
-            reader.fault(format!(
-                "is {}, which is not supported yet; leave it out",
-                raw.shown()
-            ));
-            return None;
-        }
-        Some(value)
-    }
-
-    fn write(&self, value: &T) -> Raw {
-        self.0.write(value)
-    }
-
-    fn read_flag(&self, text: &str) -> Raw {
-        self.0.read_flag(text)
-    }
-}
