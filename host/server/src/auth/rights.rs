@@ -248,6 +248,19 @@ const TABLE: &[Rule] = &[
     page("GET", "/tasks/{task}", Everywhere(Browse)),
     page("GET", "/live", Everywhere(Observe)),
     page("GET", "/dead-letters", Everywhere(Browse)),
+    page("GET", "/dead-letters/export", Everywhere(Browse)),
+    change(
+        "POST",
+        "/dead-letters/redrive",
+        Everywhere(Operate),
+        "queue-redrive",
+    ),
+    change(
+        "POST",
+        "/dead-letters/discard",
+        Everywhere(Operate),
+        "queue-discard",
+    ),
     page("POST", "/queues/{queue}/put", OnQueue(Put)),
     change(
         "POST",

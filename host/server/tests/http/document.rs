@@ -50,7 +50,6 @@ pub(crate) const ROUTES: [&str; 50] = [
     "GET /v1/ledger",
     "GET /v1/events",
     "GET /v1/audit",
-    "GET /v1/alarms",
     "GET /metrics",
     "GET /metrics/detailed",
     "GET /livez",
