@@ -50,5 +50,5 @@ fn the_console_is_walked_in_a_browser() {
     let said = String::from_utf8_lossy(&walk.stdout);
     let failed = String::from_utf8_lossy(&walk.stderr);
     assert!(walk.status.success(), "{said}\n{failed}\n{}", host.log());
-    println!("{said}");
+    eprintln!("{said}");
 }

@@ -1,8 +1,8 @@
 //! What stands before and behind every route: who may ask, how many, request ids, panics, problems.
 //!
 //! Without tokens the listener is on loopback, and any program of this machine is trusted; but a
-//! web page that is open in a browser here is not. A browser names the page's origin and the host it
-//! believes to talk to, and a foreign one is refused. With tokens, each request names who asks
+//! web page that is open in a browser here is not. A browser names the page's origin and the host
+//! it believes to talk to, and a foreign one is refused. With tokens, each request names who asks
 //! ([`crate::auth`]), and is held to the rights that its route needs.
 
 use std::any::Any;

@@ -70,7 +70,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("ca.pem");
         let check = |part: &str| {
-            let failure = config(path.to_str()).err().expect("refused");
+            let failure = config(path.to_str()).map(drop).expect_err("refused");
             assert!(failure.message.contains(part), "{failure}");
         };
         check("cannot be read");

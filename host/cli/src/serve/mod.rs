@@ -1,9 +1,10 @@
 //! `serve`: a host from its parts, and its orderly end.
 //!
 //! Start: settings, log, who may ask, listener, store (one process at a time has it), sandbox,
-//! capacity, queue manager, plugins directory, HTTP. Only then the ready line. End, at the first signal: HTTP takes
-//! nothing new and finishes what is in flight, tasks drain within the deadline, the store is
-//! closed. A second signal ends the process at once; nothing acknowledged is lost by that.
+//! capacity, queue manager, plugins directory, HTTP. Only then the ready line. End, at the first
+//! signal: HTTP takes nothing new and finishes what is in flight, tasks drain within the deadline,
+//! the store is closed. A second signal ends the process at once; nothing acknowledged is lost by
+//! that.
 
 pub(crate) mod log;
 pub(crate) mod machine;

@@ -90,7 +90,8 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
 
 fn resources(ledger: &LedgerView) -> Vec<Resource> {
     type Pick = fn(&ResourcesView) -> u64;
-    let rows: [(&'static str, Pick, fn(u64) -> String, u64); 3] = [
+    type Row = (&'static str, Pick, fn(u64) -> String, u64);
+    let rows: [Row; 3] = [
         (
             "Task slots",
             |r| r.slots,
@@ -105,7 +106,7 @@ fn resources(ledger: &LedgerView) -> Vec<Resource> {
         ),
         ("Fuel", |r| r.fuel, format::count, ledger.refusals.fuel),
     ];
-    let row = |(name, pick, write, refused): (_, Pick, fn(u64) -> String, u64)| Resource {
+    let row = |(name, pick, write, refused): Row| Resource {
         name,
         reserved: write(pick(&ledger.reserved)),
         capacity: write(pick(&ledger.capacity)),

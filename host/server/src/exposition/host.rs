@@ -19,6 +19,9 @@ const PLUGIN_STATES: [&str; 4] = ["ready", "compiling", "quarantined", "missing"
 /// Why a store does not write.
 const STOP_REASONS: [&str; 3] = ["full", "sync-failed", "closed"];
 
+/// A count of messages: its name, what it tells, where it stands.
+type Shown = (&'static str, &'static str, fn(&MessageCounts) -> u64);
+
 /// One look at the host.
 #[derive(Debug)]
 pub(crate) struct HostPage {
@@ -143,7 +146,7 @@ impl HostPage {
         let sides = |of: fn(&MessageCounts) -> u64| {
             [("handler", of(handlers)), ("consumer", of(applications))]
         };
-        let families: [(&str, &str, fn(&MessageCounts) -> u64); 4] = [
+        let families: [Shown; 4] = [
             ("oncue_messages_got", "Messages taken", |m| m.got),
             (
                 "oncue_messages_committed",

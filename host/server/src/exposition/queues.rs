@@ -35,6 +35,9 @@ impl Family {
     ];
 }
 
+/// A number of a queue: its name, what it tells, where it stands.
+type Shown = (&'static str, &'static str, fn(&QueueNumbers) -> u64);
+
 /// One look at some queues.
 #[derive(Debug)]
 pub(crate) struct QueuesPage {
@@ -94,7 +97,7 @@ impl QueuesPage {
     }
 
     fn messages(&self, page: &mut Page<'_>) -> fmt::Result {
-        let rows: [(&str, &str, fn(&QueueNumbers) -> u64); 8] = [
+        let rows: [Shown; 8] = [
             (
                 "ready",
                 "Messages that may be taken now",
@@ -148,7 +151,7 @@ impl QueuesPage {
     }
 
     fn trigger(&self, page: &mut Page<'_>) -> fmt::Result {
-        let rows: [(&str, &str, fn(&QueueNumbers) -> u64); 5] = [
+        let rows: [Shown; 5] = [
             (
                 "messages_counted",
                 "Messages that count for its trigger",

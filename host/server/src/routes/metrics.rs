@@ -133,7 +133,7 @@ fn read_families(raw: &Raw) -> Result<Vec<Family>, String> {
         let known = Family::ALL.into_iter().find(|(_, name)| *name == word);
         let Some((family, _)) = known else {
             let names = Family::ALL.map(|(_, name)| name);
-            let meant = nearest(word, names.into_iter());
+            let meant = nearest(word, names);
             let meant = meant.map(|meant| format!("; did you mean \"{meant}\"?"));
             let cure = meant.unwrap_or_else(|| format!("; use {}", names.join(", ")));
             return Err(format!("is {}{cure}", shown(raw)));
