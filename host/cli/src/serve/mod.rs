@@ -78,6 +78,13 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
     let otlp = Otlp::make(&config)?;
     let host = start_host(&config, &home, otlp.as_ref().map(Otlp::config))?;
     let done = runtime.block_on(async {
+        let security = match security::audited(security, &home.data) {
+            Ok(security) => security,
+            Err(failure) => {
+                end_host(host, Duration::ZERO).await;
+                return Err(failure);
+            }
+        };
         let sending = otlp.map(Otlp::start);
         let done = serve(&config, &home, host, listener, security, signals).await;
         // What tasks did until their end is sent, too. After an end at once nobody waits.

@@ -10,7 +10,7 @@ use oncue_server::{Audit, Security, Tls};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
-/// Reads tokens and certificate, opens the audit log.
+/// Reads tokens and certificate.
 ///
 /// # Errors
 /// Usage: what cannot be used.
@@ -27,26 +27,38 @@ pub(super) fn of(config: &Config, data: &Path) -> Result<Security, Failure> {
     if mode == Mode::Off {
         tracing::warn!("setting \"auth\" is off: whoever reaches this host may do everything");
     }
+    let tls = tls(config)?;
+    Ok(Security {
+        access,
+        tls,
+        is_proxied: config.is_on("insecure-http"),
+        ..Security::default()
+    })
+}
+
+/// Opens the audit log. Not before the store is open: a data directory that is refused must not be
+/// touched.
+///
+/// # Errors
+/// `store-stopped`: it cannot be written.
+pub(super) fn audited(security: Security, data: &Path) -> Result<Security, Failure> {
     let audit = Audit::open(data).map_err(|error| {
         let message = format!(
-            "the audit log in \"{}\" cannot be opened: {error}",
+            "audit log \"{}\" cannot be opened: {error}; check that its directory exists, is \
+             writable and has room",
             data.join(oncue_server::AUDIT_DIRECTORY).display()
         );
-        Failure::coded(Code::InvalidConfiguration, message)
+        Failure::coded(Code::StoreStopped, message)
     })?;
-    let tls = tls(config)?;
-    let names = if access.is_enforced() {
-        access.names().join(", ")
+    let names = if security.access.is_enforced() {
+        security.access.names().join(", ")
     } else {
         "no tokens".to_owned()
     };
     audit.note_host("host-started", &names);
     Ok(Security {
-        access,
         audit: Some(audit),
-        tls,
-        is_proxied: config.is_on("insecure-http"),
-        ..Security::default()
+        ..security
     })
 }
 
