@@ -152,5 +152,16 @@ fn warnings(status: &StatusView) -> Vec<Warning> {
             "The host is paused: no task starts. Puts and gets go on.",
         );
     }
+    match status.alarms {
+        0 => {}
+        1 => warn(false, "1 alarm is raised; the overview says which."),
+        alarms => warn(
+            false,
+            &format!(
+                "{} alarms are raised; the overview says which.",
+                format::number(alarms)
+            ),
+        ),
+    }
     warnings
 }

@@ -2,8 +2,9 @@
 
 use askama::Template;
 use axum::extract::State;
+use oncue_core::time::Timestamp;
 use oncue_manager::handle::TaskFilter;
-use oncue_manager::status::{QueueFilter, QueueSort};
+use oncue_manager::status::{AlarmView, QueueFilter, QueueSort};
 
 use super::format;
 use super::frame::Frame;
@@ -23,6 +24,40 @@ struct BadPlugin {
     name: String,
     state: &'static str,
     reason: String,
+}
+
+/// A raised alarm.
+#[derive(Debug)]
+struct Alarm {
+    word: &'static str,
+    /// The page of what it is about.
+    address: Option<String>,
+    about: String,
+    since: String,
+    detail: String,
+    cure: &'static str,
+    /// A person must act.
+    bad: bool,
+}
+
+impl Alarm {
+    fn of(view: AlarmView, now: Timestamp) -> Self {
+        let place = match (&view.queue, &view.plugin) {
+            (Some(queue), _) => Some((format!("/queues/{queue}"), queue.to_string())),
+            (None, Some(plugin)) => Some((format!("/plugins/{plugin}"), plugin.clone())),
+            (None, None) => None,
+        };
+        let (address, about) = place.unzip();
+        Self {
+            word: view.alarm,
+            address,
+            about: about.unwrap_or_else(|| "the host".to_owned()),
+            since: format::duration(now.since(view.since)),
+            detail: view.detail,
+            cure: view.cure,
+            bad: view.needs_a_person,
+        }
+    }
 }
 
 #[derive(Template)]
@@ -45,6 +80,8 @@ struct OverviewPage {
     more_tasks: u64,
     failed: Vec<TaskRow>,
     bad_plugins: Vec<BadPlugin>,
+    alarms: Vec<Alarm>,
+    more_alarms: u64,
 }
 
 /// The first page.
@@ -74,6 +111,7 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
     let failed = failed.await?;
     let plugins = app.handle.plugins().await?;
     let bad = plugins.into_iter().filter(|plugin| plugin.state != "ready");
+    let raised = app.handle.alarms().await?;
     let failures = status.outcomes.iter().filter(|(word, _)| is_failure(word));
     let rows = |records: &[oncue_manager::tasks::record::TaskRecord]| {
         let rows = records.iter().take(ROWS);
@@ -106,6 +144,13 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
                 state: plugin.state,
                 reason: plugin.reason.unwrap_or_default(),
             })
+            .collect(),
+        more_alarms: raised.active.saturating_sub(ROWS as u64),
+        alarms: raised
+            .alarms
+            .into_iter()
+            .take(ROWS)
+            .map(|alarm| Alarm::of(alarm, status.now))
             .collect(),
         frame: Frame::with(&app, "/", &params, &status),
     })
