@@ -28,7 +28,7 @@ fn run(home: &Home, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, S
 }
 
 /// Makes a token in a home's data directory.
-fn token(home: &Home, arguments: &[&str]) -> String {
+pub(crate) fn token(home: &Home, arguments: &[&str]) -> String {
     let data = home.data().display().to_string();
     let all = [&["token", "create"], arguments, &["--data-dir", &data]].concat();
     let (code, out, err) = run(home, &all, &[]);

@@ -2,10 +2,12 @@
 //! and a look at every page at the width of a desk and of a phone. The walk itself is
 //! `tests/browser/walk.mjs`; here are the host and what it drops.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use crate::host::Home;
+use crate::auth::token;
+use crate::host::{Home, Host};
+use crate::wait::until;
 use crate::work::sample;
 
 /// Where Debian has the browser.
@@ -23,8 +25,8 @@ fn missing(tests: &Path) -> Option<String> {
     (!client.exists()).then(|| format!("npm ci --prefix {} was not run", tests.display()))
 }
 
-#[test]
-fn the_console_is_walked_in_a_browser() {
+/// Runs a script of `tests/browser` against a host, if there is a browser.
+fn walk(script: &str, host: &Host, environment: &[(&str, &Path)]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let tests = root.join("tests/browser");
     if let Some(why) = missing(&tests) {
@@ -32,23 +34,42 @@ fn the_console_is_walked_in_a_browser() {
         eprintln!("\n*** THE CONSOLE IS NOT TRIED: {why} ***\n");
         return;
     }
-    let home = Home::new();
-    let host = home.start();
-    host.define_plain("settled");
-    host.define_plain("echo.out");
-    let shots: PathBuf = root.join("target/screenshots");
     let walk = Command::new("node")
-        .arg(tests.join("walk.mjs"))
+        .arg(tests.join(script))
         .env("ONCUE_URL", &host.url)
-        .env("ONCUE_PLUGINS", home.plugins())
-        .env("ONCUE_SHOTS", &shots)
+        .env("ONCUE_SHOTS", root.join("target/screenshots"))
         .env("ONCUE_CHROMIUM", CHROMIUM)
-        .env("ONCUE_FIRST", sample("batch-settle").component)
-        .env("ONCUE_FIXED", sample("echo").component)
+        .envs(environment.iter().copied())
         .output()
         .expect("node runs");
     let said = String::from_utf8_lossy(&walk.stdout);
     let failed = String::from_utf8_lossy(&walk.stderr);
     assert!(walk.status.success(), "{said}\n{failed}\n{}", host.log());
     eprintln!("{said}");
+}
+
+#[test]
+fn the_console_is_walked_in_a_browser() {
+    let home = Home::new();
+    let host = home.start();
+    host.define_plain("settled");
+    host.define_plain("echo.out");
+    let (plugins, component) = (home.plugins(), |name| Path::new(sample(name).component));
+    let environment = [
+        ("ONCUE_PLUGINS", plugins.as_path()),
+        ("ONCUE_FIRST", component("batch-settle")),
+        ("ONCUE_FIXED", component("echo")),
+    ];
+    walk("walk.mjs", &host, &environment);
+}
+
+#[test]
+fn the_console_is_entered_with_a_token_and_left() {
+    let home = Home::new();
+    let host = home.start();
+    let admin = token(&home, &["ops", "--role", "admin"]);
+    until("the token to be asked for", || {
+        host.get("/v1/status").status == 401
+    });
+    walk("login.mjs", &host, &[("ONCUE_TOKEN", Path::new(&admin))]);
 }

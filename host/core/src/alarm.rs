@@ -266,11 +266,19 @@ impl Watch {
         let idle = now.since(self.got);
         (interval > 0 && counted > 0 && idle >= interval).then(|| {
             format!(
-                "queue \"{}\": {counted} messages wait and none was got for {}",
+                "queue \"{}\": {} and none was got for {}",
                 seen.queue,
+                waiting(counted),
                 coarse(idle)
             )
         })
+    }
+}
+
+fn waiting(counted: u64) -> String {
+    match counted {
+        1 => "1 message waits".to_owned(),
+        _ => format!("{counted} messages wait"),
     }
 }
 
@@ -344,8 +352,9 @@ fn held_by_error(seen: &Seen<'_>, now: Timestamp) -> Option<String> {
     let long = now.since(held.since) >= ERROR_GRACE;
     (is_error && long && counted > 0).then(|| {
         format!(
-            "queue \"{}\": {counted} messages wait and no task can be started: {} [{}]",
+            "queue \"{}\": {} and no task can be started: {} [{}]",
             seen.queue,
+            waiting(counted),
             held.reason,
             held.reason.as_str()
         )

@@ -54,7 +54,8 @@
   }
 
   function open() {
-    if (source || document.hidden) return;
+    // Where there is nothing of the host there is nothing to keep fresh: a page of errors, the login.
+    if (source || document.hidden || !document.querySelector("main[data-live]")) return;
     source = new EventSource("/live");
     source.addEventListener("open", () => { show("live", "on"); });
     source.addEventListener("changed", refresh);

@@ -36,6 +36,8 @@ pub(super) struct Frame {
     pub(super) note: Option<Note>,
     /// The token of forms.
     pub(super) csrf: String,
+    /// The page is seen within a session, which can be ended.
+    pub(super) in_session: bool,
 }
 
 /// The host in a line.
@@ -89,6 +91,7 @@ impl Frame {
             }),
             note: note.and_then(|number| app.console.notes.take(number)),
             csrf: params.csrf().unwrap_or(app.console.csrf.token()).to_owned(),
+            in_session: params.csrf().is_some(),
         }
     }
 
@@ -99,6 +102,7 @@ impl Frame {
             host: None,
             note: None,
             csrf: String::new(),
+            in_session: false,
         }
     }
 
