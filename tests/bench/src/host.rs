@@ -13,6 +13,7 @@ use bytes::Bytes;
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
+use oncue_manager::retention::Retention;
 use oncue_manager::tasks::ComponentVersion;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use oncue_manager::tasks::probe::Probe;
@@ -53,6 +54,8 @@ pub(crate) struct Setup {
     /// Queues that nothing serves.
     pub(crate) outputs: Vec<&'static str>,
     pub(crate) probe: Option<Arc<dyn Probe>>,
+    /// Bytes of task records that are kept; as on a host when not said.
+    pub(crate) records: Option<u64>,
 }
 
 impl Setup {
@@ -70,6 +73,7 @@ impl Setup {
             serving: vec![serving],
             outputs: vec!["echo.out"],
             probe: None,
+            records: None,
         }
     }
 }
@@ -135,8 +139,13 @@ pub(crate) async fn start_with(
     }
     let tasks = WasmTaskHost::new(sandbox.clone(), components, setup.workers)?;
     let clock = Arc::new(SystemClock);
+    let usual = Retention::default();
     let config = ManagerConfig {
         probe: setup.probe.clone(),
+        retention: Retention {
+            bytes: setup.records.unwrap_or(usual.bytes),
+            ..usual
+        },
         ..ManagerConfig::default()
     };
     // The start waits for the disk, which a runtime's own thread may not.

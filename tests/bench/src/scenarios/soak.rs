@@ -35,6 +35,10 @@ const SHARES: u64 = 20;
 /// One in this many traps.
 const POISON: u64 = 100;
 
+/// Bytes of task records that are kept. Reached within the first shares: what grows after them is
+/// not what is kept on purpose.
+const RECORDS: u64 = 1 << 20;
+
 /// Bytes of a message.
 const LENGTH: usize = 256;
 
@@ -47,6 +51,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 fn run(run: &mut Run) -> anyhow::Result<()> {
     let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
     let mut setup = Setup::echo(&host::load_echo(&sandbox)?, false);
+    setup.records = Some(RECORDS);
     for serving in &mut setup.serving {
         serving.queue = vec![("trigger", "every"), ("max-tasks", "16")];
     }
