@@ -520,6 +520,46 @@ async fn a_person_comes_in_with_a_token_and_goes() {
 }
 
 #[tokio::test]
+async fn a_form_of_a_session_carries_the_token_of_that_session() {
+    let (guarded, admin) = Guarded::start().await;
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    let enter = async || {
+        let login = format!("token={admin}");
+        let entered = guarded.server.call("POST", "/login", &[form], login).await;
+        let cookie = entered.is(303).header("set-cookie").to_owned();
+        let cookie = cookie.split(';').next().expect("a pair").to_owned();
+        let page = guarded
+            .server
+            .call("GET", "/", &[("cookie", &cookie)], "")
+            .await;
+        let page = String::from_utf8_lossy(&page.is(200).body).into_owned();
+        let (_, rest) = page
+            .split_once("name=\"csrf\" value=\"")
+            .expect("a form with a token");
+        let csrf = rest.split('"').next().expect("its end").to_owned();
+        (cookie, csrf)
+    };
+    let ((cookie, own), (_, foreign)) = (enter().await, enter().await);
+    assert_ne!(own, foreign);
+    let pause = async |csrf: &str| {
+        let body = format!("csrf={csrf}&paused=true");
+        let headers = [form, ("cookie", cookie.as_str())];
+        guarded
+            .server
+            .call("POST", "/host/pause", &headers, body)
+            .await
+    };
+    for csrf in ["", "0", &foreign] {
+        pause(csrf).await.is(403);
+    }
+    let status = guarded.server.handle.status().await.expect("a status");
+    assert!(!status.paused, "nothing was done");
+    pause(&own).await.is(303);
+    let status = guarded.server.handle.status().await.expect("a status");
+    assert!(status.paused);
+}
+
+#[tokio::test]
 async fn with_tokens_any_name_of_the_host_will_do_and_no_page_of_another() {
     let (guarded, admin) = Guarded::start().await;
     let bearer = format!("Bearer {admin}");
