@@ -5,6 +5,7 @@
 //! their trace is the putter in each message. A line is written before the answer leaves and is not
 //! synced: it survives the process, not always the machine.
 
+mod back;
 mod read;
 
 use std::fs::File;
@@ -19,7 +20,7 @@ use oncue_manager::{Clock as _, SystemClock};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use read::{AuditQuery, Cursor, MAX_ENTRIES, read};
+pub(crate) use read::{AuditQuery, Cursor, MAX_ENTRIES, Page, Wanted, read};
 
 /// The directory within the data directory.
 pub const DIRECTORY: &str = "audit";
@@ -35,6 +36,9 @@ const FILES: usize = 10;
 
 /// Longest object or path in an entry, in characters.
 const MAX_OBJECT: usize = 300;
+
+/// The result of what was done.
+pub(crate) const DONE: &str = "done";
 
 /// One line.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -129,7 +133,7 @@ impl Audit {
 
     /// Notes that the host did something itself.
     pub fn note_host(&self, action: &str, object: &str) {
-        self.note(&Entry::new(action, object, "done").by(Some("host"), None));
+        self.note(&Entry::new(action, object, DONE).by(Some("host"), None));
     }
 
     /// Writes an entry. One that cannot be written is warned of, and what was asked for goes on.

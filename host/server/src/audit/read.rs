@@ -1,4 +1,5 @@
-//! Reading the audit log: the last entries, those since a time, or those after what was read.
+//! Reading the audit log: the last entries, those since a time, those before a point, or those after
+//! what was read.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,33 +8,74 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{FILES, name_of};
+use super::{DONE, FILES, back, name_of};
 
 /// Most entries of one answer.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
 
 /// Bytes that one answer looks at.
-const MAX_SCAN: u64 = 16 << 20;
+pub(super) const MAX_SCAN: u64 = 16 << 20;
 
-/// Bytes of a file's end in which the last entries are looked for.
-const TAIL: u64 = 1 << 20;
+/// More bytes than any line has.
+const LONGEST: u64 = 64 << 10;
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AuditQuery {
     /// Only what comes after this point, which an earlier answer named.
     pub(crate) cursor: Option<Cursor>,
+    /// Only what comes before this point, the last of it.
+    pub(crate) before: Option<Cursor>,
     /// Only what is not older, in milliseconds since the Unix epoch.
     pub(crate) since: Option<u64>,
+    /// Which entries.
+    pub(crate) wanted: Wanted,
     /// At most so many.
     pub(crate) max: usize,
+}
+
+/// Which entries are wanted: those that bear all of these texts, whatever the case of ASCII
+/// letters. An empty text is in every entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// In the identity's name.
+    pub(crate) identity: String,
+    /// In the action.
+    pub(crate) action: String,
+    /// In what the action was on.
+    pub(crate) object: String,
+    /// Only what was refused, or failed.
+    pub(crate) refused: bool,
+}
+
+impl Wanted {
+    /// Whether an entry is one of them.
+    pub(super) fn is(&self, entry: &Value) -> bool {
+        let field = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+        let bears = |name: &str, text: &str| {
+            let (field, text) = (field(name).as_bytes(), text.as_bytes());
+            text.is_empty()
+                || field
+                    .windows(text.len())
+                    .any(|part| part.eq_ignore_ascii_case(text))
+        };
+        bears("identity", &self.identity)
+            && bears("action", &self.action)
+            && bears("object", &self.object)
+            && !(self.refused && field("result") == DONE)
+    }
 }
 
 /// A point in the log: a file, which keeps its number while it is renamed, and a place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    file: u64,
-    offset: u64,
+    pub(super) file: u64,
+    pub(super) offset: u64,
+}
+
+impl Cursor {
+    /// The beginning of a log that is not there.
+    pub(super) const START: Self = Self { file: 0, offset: 0 };
 }
 
 impl std::fmt::Display for Cursor {
@@ -65,16 +107,41 @@ pub(crate) struct Page {
     pub(crate) entries: Vec<Value>,
     /// Where to go on.
     pub(crate) next: Cursor,
+    /// Where to go on backwards; nothing at the log's beginning, and when it was read forwards.
+    pub(crate) previous: Option<Cursor>,
     /// There are more already.
     pub(crate) more: bool,
 }
 
+impl Page {
+    fn forward(entries: Vec<Value>, next: Cursor, more: bool) -> Self {
+        Self {
+            entries,
+            next,
+            previous: None,
+            more,
+        }
+    }
+}
+
 /// A file of the log, open: it is the same one when it gets another name meanwhile.
-struct Part {
-    file: File,
-    inode: u64,
-    length: u64,
+pub(super) struct Part {
+    pub(super) file: File,
+    pub(super) inode: u64,
+    pub(super) length: u64,
     changed: u64,
+}
+
+impl Part {
+    /// The point after the last whole line.
+    pub(super) fn whole_lines(&mut self) -> io::Result<Cursor> {
+        let start = self.length.saturating_sub(LONGEST);
+        let bytes = lines(self, start, LONGEST)?;
+        Ok(Cursor {
+            file: self.inode,
+            offset: start + bytes.len() as u64,
+        })
+    }
 }
 
 /// The files, the oldest first.
@@ -109,6 +176,7 @@ fn parts(directory: &Path) -> io::Result<Vec<Part>> {
 pub(crate) fn read(directory: &Path, query: &AuditQuery) -> io::Result<Page> {
     let mut parts = parts(directory)?;
     match (query.cursor, query.since) {
+        _ if query.before.is_some() => back::read(&mut parts, query),
         (Some(cursor), _) => {
             let at = parts.iter().position(|part| part.inode == cursor.file);
             // A file that is gone was the oldest: what is left comes after it.
@@ -120,7 +188,7 @@ pub(crate) fn read(directory: &Path, query: &AuditQuery) -> io::Result<Page> {
             let first = first.unwrap_or(parts.len().saturating_sub(1));
             forward(&mut parts[first..], 0, query)
         }
-        (None, None) => last(&mut parts, query.max),
+        (None, None) => back::read(&mut parts, query),
     }
 }
 
@@ -138,7 +206,7 @@ fn forward(parts: &mut [Part], offset: u64, query: &AuditQuery) -> io::Result<Pa
     let since = query.since.unwrap_or_default();
     let mut entries = Vec::new();
     let mut left = MAX_SCAN;
-    let mut next = Cursor { file: 0, offset: 0 };
+    let mut next = Cursor::START;
     for (at, part) in parts.iter_mut().enumerate() {
         let start = if at == 0 { offset.min(part.length) } else { 0 };
         next = Cursor {
@@ -149,71 +217,24 @@ fn forward(parts: &mut [Part], offset: u64, query: &AuditQuery) -> io::Result<Pa
         left -= bytes.len() as u64;
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if entries.len() >= query.max {
-                let more = true;
-                return Ok(Page {
-                    entries,
-                    next,
-                    more,
-                });
+                return Ok(Page::forward(entries, next, true));
             }
             next.offset += line.len() as u64;
-            entries.extend(entry(line).filter(|entry| time_of(entry) >= since));
+            let entry = entry(line).filter(|entry| time_of(entry) >= since);
+            entries.extend(entry.filter(|entry| query.wanted.is(entry)));
         }
         if next.offset < part.length && left == 0 {
-            let more = true;
-            return Ok(Page {
-                entries,
-                next,
-                more,
-            });
+            return Ok(Page::forward(entries, next, true));
         }
     }
-    let more = false;
-    Ok(Page {
-        entries,
-        next,
-        more,
-    })
+    Ok(Page::forward(entries, next, false))
 }
 
-/// The last entries.
-fn last(parts: &mut [Part], max: usize) -> io::Result<Page> {
-    let mut found: Vec<Value> = Vec::new();
-    let mut next = Cursor { file: 0, offset: 0 };
-    for (back, part) in parts.iter_mut().rev().enumerate() {
-        let start = part.length.saturating_sub(TAIL);
-        let bytes = lines(part, start, TAIL)?;
-        if back == 0 {
-            next = Cursor {
-                file: part.inode,
-                offset: start + bytes.len() as u64,
-            };
-        }
-        // The first line of a part that was cut into is not whole, and is no JSON.
-        let mut entries: Vec<Value> = bytes
-            .split(|byte| *byte == b'\n')
-            .filter_map(entry)
-            .collect();
-        entries.append(&mut found);
-        found = entries;
-        if found.len() >= max || start > 0 {
-            break;
-        }
-    }
-    let entries = found.split_off(found.len().saturating_sub(max));
-    let more = false;
-    Ok(Page {
-        entries,
-        next,
-        more,
-    })
-}
-
-fn entry(line: &[u8]) -> Option<Value> {
+pub(super) fn entry(line: &[u8]) -> Option<Value> {
     serde_json::from_slice(line).ok().filter(Value::is_object)
 }
 
-fn time_of(entry: &Value) -> u64 {
+pub(super) fn time_of(entry: &Value) -> u64 {
     entry
         .get("time")
         .and_then(Value::as_u64)

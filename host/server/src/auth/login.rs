@@ -9,6 +9,7 @@ use axum::routing::post;
 use oncue_core::code::Code;
 
 use crate::app::App;
+use crate::audit;
 use crate::error::Problem;
 use crate::extract::Payload;
 use crate::security::Peer;
@@ -65,7 +66,7 @@ async fn come_in(State(app): State<App>, request: Request) -> Result<Response, P
         .login(field("token"), address, security.is_secure());
     match login {
         Ok((cookie, identity)) => {
-            app.note("login", &identity.name, "done", address);
+            app.note("login", &identity.name, audit::DONE, address);
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
         }
         Err(problem) => {

@@ -17,10 +17,15 @@ use crate::content;
 use crate::error::Problem;
 use crate::extract::Query;
 use crate::openapi::{Absent, Common};
-use crate::wire::fields::{integer, text};
+use crate::wire::fields::{boolean, integer, text};
 
 /// Entries of one answer when nothing else is asked for.
 const DEFAULT_MAX: usize = 100;
+
+/// The parameters.
+const PARAMETERS: [&str; 8] = [
+    "cursor", "before", "since", "identity", "action", "object", "refused", "max",
+];
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default().routes(routes!(read_audit))
@@ -35,19 +40,31 @@ pub(super) struct AuditPage {
     entries: Vec<Value>,
     /// The cursor of what comes after them.
     next: String,
+    /// The cursor, for `before`, of what comes before them; left out where there is nothing, and
+    /// where the log was read forwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous: Option<String>,
     /// Whether there are more already.
     more: bool,
 }
 
 /// Who changed what, and who was refused: the last entries, or with `since` the first ones since a
-/// time, or with `cursor` those that follow an earlier answer. Old entries are dropped when the log
-/// has taken 100 MiB.
+/// time, with `cursor` those that follow an earlier answer, with `before` those that precede one.
+/// One answer looks at 16 MiB of the log, so there may be more where it has few. Old entries are
+/// dropped when the log has taken 100 MiB.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "host",
     params(
         ("cursor" = Option<String>, Query, description = "`next` of an earlier answer"),
+        ("before" = Option<String>, Query,
+            description = "`previous` of an earlier answer; not with `cursor`"),
         ("since" = Option<u64>, Query,
             description = "Only what is not older, in milliseconds since the Unix epoch"),
+        ("identity" = Option<String>, Query,
+            description = "Only where the identity's name contains this text"),
+        ("action" = Option<String>, Query, description = "Only where the action contains this"),
+        ("object" = Option<String>, Query, description = "Only where the object contains this"),
+        ("refused" = Option<bool>, Query, description = "Only what was refused, or failed"),
         ("max" = Option<u32>, Query, description = "At most so many, 1 to 1000; 100 if left out")
     ),
     responses(
@@ -60,28 +77,47 @@ async fn read_audit(State(app): State<App>, query: Query) -> Answer<Json<AuditPa
         max: DEFAULT_MAX,
         ..AuditQuery::default()
     };
-    query.read(&["cursor", "since", "max"], |name, value| {
+    query.read(&PARAMETERS, |name, value| {
+        let which = &mut wanted.wanted;
         match name {
             "cursor" => wanted.cursor = Some(cursor(value)?),
+            "before" => wanted.before = Some(cursor(value)?),
             "since" => wanted.since = Some(integer(value, 0, u64::MAX)?),
+            "identity" => text(value)?.clone_into(&mut which.identity),
+            "action" => text(value)?.clone_into(&mut which.action),
+            "object" => text(value)?.clone_into(&mut which.object),
+            "refused" => which.refused = boolean(value)?,
             _ => wanted.max = integer(value, 1, MAX_ENTRIES as u64)?,
         }
         Ok(())
     })?;
-    let Some(audit) = app.options.security.audit.clone() else {
-        let detail = "this host keeps no audit log";
-        return Err(Problem::new(Code::NotFound, detail));
-    };
-    let read = content::off_the_loop(move || audit::read(audit.directory(), &wanted)).await?;
-    let page = read.map_err(|error| {
-        tracing::error!("the audit log cannot be read: {error}");
-        Problem::internal()
-    })?;
+    if wanted.cursor.is_some() && wanted.before.is_some() {
+        let detail = "\"cursor\" and \"before\" are both given; give one";
+        return Err(Problem::new(Code::InvalidParameter, detail));
+    }
+    let page = look(&app, wanted).await?;
     Ok(Json(AuditPage {
         entries: page.entries,
         next: page.next.to_string(),
+        previous: page.previous.map(|point| point.to_string()),
         more: page.more,
     }))
+}
+
+/// Reads the log where that may block.
+///
+/// # Errors
+/// There is no log, or it cannot be read.
+pub(crate) async fn look(app: &App, query: AuditQuery) -> Answer<audit::Page> {
+    let Some(log) = app.options.security.audit.clone() else {
+        let detail = "this host keeps no audit log";
+        return Err(Problem::new(Code::NotFound, detail));
+    };
+    let read = content::off_the_loop(move || audit::read(log.directory(), &query)).await?;
+    read.map_err(|error| {
+        tracing::error!("the audit log cannot be read: {error}");
+        Problem::internal()
+    })
 }
 
 fn cursor(raw: &Raw) -> Result<audit::Cursor, String> {

@@ -12,7 +12,7 @@ use crate::auth::login;
 use crate::error::Problem;
 use crate::guard::{self, Api};
 
-mod audit;
+pub(crate) mod audit;
 mod dead_letters;
 mod events;
 pub(crate) mod health;

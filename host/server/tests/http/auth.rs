@@ -15,8 +15,8 @@ use crate::harness::{Answered, Server};
 /// Routes that need no token.
 const OPEN: [&str; 4] = ["/livez", "/readyz", "/startupz", "/openapi.json"];
 
-struct Guarded {
-    server: Server,
+pub(crate) struct Guarded {
+    pub(crate) server: Server,
     folder: tempfile::TempDir,
 }
 
@@ -27,7 +27,7 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
     read.collect()
 }
 
-fn grants(put: &[&str], get: &[&str], browse: &[&str]) -> Grants {
+pub(crate) fn grants(put: &[&str], get: &[&str], browse: &[&str]) -> Grants {
     Grants {
         put: patterns(put),
         get: patterns(get),
@@ -44,7 +44,7 @@ impl Guarded {
     }
 
     /// The same with tokens of others.
-    async fn with(tokens: &[(&str, Role, Grants)]) -> (Self, String, Vec<String>) {
+    pub(crate) async fn with(tokens: &[(&str, Role, Grants)]) -> (Self, String, Vec<String>) {
         let folder = tempfile::tempdir().expect("a directory");
         let admin = make(&folder, "admin", Role::Admin, Grants::default(), None);
         let made = tokens
@@ -70,7 +70,7 @@ impl Guarded {
         (guarded, admin, made)
     }
 
-    async fn call(&self, token: &str, method: &str, path: &str) -> Answered {
+    pub(crate) async fn call(&self, token: &str, method: &str, path: &str) -> Answered {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
         self.server.call(method, path, &headers, "").await
@@ -88,7 +88,7 @@ impl Guarded {
     }
 
     /// What the audit log says, without what differs from run to run.
-    async fn audited(&self, admin: &str) -> Vec<Value> {
+    pub(crate) async fn audited(&self, admin: &str) -> Vec<Value> {
         let page = self
             .call(admin, "GET", "/v1/audit?max=1000")
             .await
@@ -459,10 +459,24 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
     let path = format!("/v1/audit?cursor={next}");
     let after = guarded.call(&admin, "GET", &path).await.is(200).json();
     assert_eq!(after["entries"], json!([]));
-    guarded
-        .call(&admin, "GET", "/v1/audit?cursor=x")
-        .await
-        .problem(400, "invalid-parameter");
+    let previous = page["previous"].as_str().expect("a cursor");
+    let path = format!("/v1/audit?refused=true&before={previous}");
+    let earlier = guarded.call(&admin, "GET", &path).await.is(200).json();
+    let results = earlier["entries"].as_array().expect("entries").iter();
+    let results: Vec<&Value> = results.map(|entry| &entry["result"]).collect();
+    assert_eq!(results, ["not-permitted", "not-authorized"]);
+    assert_eq!(earlier["previous"], Value::Null);
+    for wrong in [
+        "cursor=x",
+        "before=x",
+        "cursor=1-2&before=1-2",
+        "refused=maybe",
+    ] {
+        guarded
+            .call(&admin, "GET", &format!("/v1/audit?{wrong}"))
+            .await
+            .problem(400, "invalid-parameter");
+    }
 }
 
 #[tokio::test]
