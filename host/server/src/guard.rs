@@ -25,11 +25,11 @@ use tower::Service;
 use tracing::Instrument;
 
 use crate::app::App;
-use crate::audit::Entry;
+use crate::audit::{self, Entry};
 use crate::auth::identity::Identity;
 use crate::auth::rights::{self, Found, Rule};
 use crate::auth::{Caller, login, not_permitted};
-use crate::console::{self, LIVE_PATH};
+use crate::console::{self, LIVE_PATH, PageError, Viewer};
 use crate::error::Problem;
 use crate::listener::Work;
 use crate::security::Peer;
@@ -116,13 +116,19 @@ async fn answer(app: &App, routes: Router, peer: Option<Peer>, mut request: Requ
         request.extensions_mut().insert(BodyRead(Arc::clone(read)));
     }
     let (asked, admitted) = admit(app, &mut request, peer);
+    let viewer =
+        (!rights::is_api(request.uri().path())).then(|| Viewer::of(app, request.extensions()));
     let mut response = match admitted {
         Ok(_place) => contained(routes, request).instrument(span.clone()).await,
         Err(problem) => refusal(&request, problem),
     };
     let problem = response.extensions_mut().remove::<Problem>();
-    if let Some(entry) = asked.entry(problem.as_ref().map(Problem::code)) {
+    let code = problem.as_ref().map(Problem::code);
+    if let Some(entry) = asked.entry(code.or_else(|| console::failure_of(&response))) {
         note(app, entry, response.status().as_u16(), &id);
+    }
+    if let Some(viewer) = viewer {
+        response = console::dressed(&viewer, response);
     }
     if let Some(problem) = problem {
         if problem.is_ours() {
@@ -151,13 +157,15 @@ async fn answer(app: &App, routes: Router, peer: Option<Peer>, mut request: Requ
 }
 
 /// The answer to a request that was not admitted. A page that needs an identity leads to where one
-/// is given.
+/// is given, and one that needs more rights says so as a page.
 fn refusal(request: &Request, problem: Problem) -> Response {
     let path = request.uri().path();
     let found = rights::find(request.method(), path);
-    let is_page = *request.method() == Method::GET && found.is_some_and(|found| found.is_page);
-    if problem.code() != Code::NotAuthorized || !is_page {
+    if !found.is_some_and(|found| found.is_page) {
         return problem.into_response();
+    }
+    if problem.code() != Code::NotAuthorized || *request.method() != Method::GET {
+        return PageError::from(problem).into_response();
     }
     let login = format!("/login?next={}", login::encode(path));
     Redirect::to(&login).into_response()
@@ -181,6 +189,8 @@ struct Asked {
     /// Method and path of a route that is not in the table.
     unlisted: String,
     identity: Option<Arc<Identity>>,
+    /// Whom a token or a cookie names, until the request bears it.
+    caller: Option<Caller>,
     peer: Option<Peer>,
 }
 
@@ -193,6 +203,7 @@ impl Asked {
             object: audited.map(Found::shown).unwrap_or_default(),
             unlisted: found.map_or_else(unlisted, |_| String::new()),
             identity: None,
+            caller: None,
             peer,
         }
     }
@@ -207,7 +218,7 @@ impl Asked {
         if !is_refusal && (action.is_none() || code == Some(Code::RateLimited)) {
             return None;
         }
-        let result = code.map_or("done", Code::as_str);
+        let result = code.map_or(audit::DONE, Code::as_str);
         let action = match (action, self.rule) {
             (Some(action), _) => action.to_owned(),
             (None, Some(rule)) => rule.to_string(),
@@ -245,15 +256,14 @@ fn admit(
     if let (Some(peer), false) = (peer, rights::is_api(request.uri().path())) {
         request.extensions_mut().insert(peer);
     }
-    let admitted = named.and_then(|caller| {
-        if let Some(Caller { identity, csrf }) = caller {
-            request.extensions_mut().insert(identity);
-            if let Some(csrf) = csrf {
-                request.extensions_mut().insert(csrf);
-            }
+    // Also for one who is refused: the page that says so is for that one.
+    if let Some(Caller { identity, csrf }) = asked.caller.take() {
+        request.extensions_mut().insert(identity);
+        if let Some(csrf) = csrf {
+            request.extensions_mut().insert(csrf);
         }
-        place(app, request)
-    });
+    }
+    let admitted = named.and_then(|()| place(app, request));
     (asked, admitted)
 }
 
@@ -263,31 +273,30 @@ fn identify(
     request: &Request,
     asked: &mut Asked,
     found: Option<&Found<'_>>,
-) -> Result<Option<Caller>, Problem> {
+) -> Result<(), Problem> {
     let security = &app.options.security;
     let access = &security.access;
     if !access.is_enforced() {
         if asked.rule.is_none_or(|rule| rule.action.is_some()) {
             asked.identity = Some(Arc::clone(access.local()));
         }
-        access.check_rate(access.local())?;
-        return Ok(None);
+        return access.check_rate(access.local());
     }
     if found.is_some_and(|found| found.rule.need == rights::Need::Nothing) {
-        return Ok(None);
+        return Ok(());
     }
     let address = asked.peer.map(|peer| peer.0.ip());
     let route = (request.method(), request.uri().path());
     let caller = access.caller(route, request.headers(), address, security.is_secure())?;
-    let identity = &caller.identity;
-    asked.identity = Some(Arc::clone(identity));
-    access.check_rate(identity)?;
+    let identity = Arc::clone(&caller.identity);
+    asked.identity = Some(Arc::clone(&identity));
+    asked.caller = Some(caller);
+    access.check_rate(&identity)?;
     let held = match found {
-        Some(found) => found.check(identity),
-        None => rights::unlisted(identity),
+        Some(found) => found.check(&identity),
+        None => rights::unlisted(&identity),
     };
-    held.map_err(|missing| not_permitted(identity, &missing))?;
-    Ok(Some(caller))
+    held.map_err(|missing| not_permitted(&identity, &missing))
 }
 
 /// Runs a route; its panic is answered, and logged here only.

@@ -321,7 +321,7 @@ pub(crate) fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
     found.map(|(rule, object, is_page)| Found {
         rule,
         object: object.map(decode),
-        is_page,
+        is_page: is_page || (rule.action.is_some() && !is_api(path)),
     })
 }
 

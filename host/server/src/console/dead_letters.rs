@@ -21,6 +21,7 @@ use super::messages::Row;
 use super::page::{Page, PageError, page};
 use super::params::{Params, address};
 use super::queues::ago;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::content::{MAX_JSON_BODIES, as_json, off_the_loop};
 use crate::error::Problem;
@@ -157,7 +158,7 @@ struct DeadLettersPage {
 }
 
 /// The page of dead letters.
-pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let asked = Asked::of(&params)?;
     let cursor = params.get("cursor").map(str::to_owned);
     let (handle, queue, filter) = (app.handle.clone(), asked.queue.clone(), asked.filter());
@@ -170,7 +171,7 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
     let (view, rows, next) = off_the_loop(read).await??;
     let now = app.handle.now();
     page(&DeadLettersPage {
-        frame: Frame::new(&app, PATH, &params).await?,
+        frame: Frame::new(&app, PATH, &params, &viewer).await?,
         queue: asked.queue.to_string(),
         from: asked
             .from

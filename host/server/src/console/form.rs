@@ -8,7 +8,7 @@ use oncue_core::code::Code;
 use super::csrf;
 use super::frame::NOTE;
 use super::notes::Note;
-use super::page::PageError;
+use super::page::{PageError, not_done};
 use super::params::Params;
 use crate::app::App;
 use crate::auth::Csrf;
@@ -61,16 +61,20 @@ impl FromRequest<App> for Form {
 
 /// Goes back to a page, with what the action has to say on top of it.
 pub(super) fn back(app: &App, path: &str, done: Result<String, PageError>) -> Response {
-    let note = match done {
-        Ok(text) => Note { done: true, text },
-        Err(error) => Note {
-            done: false,
-            text: error.text().to_owned(),
-        },
+    let (note, fault) = match done {
+        Ok(text) => (Note { done: true, text }, None),
+        Err(error) => {
+            let text = error.text().to_owned();
+            (Note { done: false, text }, Some(error))
+        }
     };
     let number = app.console.notes.keep(note).to_string();
     let mark = if path.contains('?') { '&' } else { '?' };
-    Redirect::to(&format!("{path}{mark}{NOTE}={number}")).into_response()
+    let response = Redirect::to(&format!("{path}{mark}{NOTE}={number}")).into_response();
+    match fault {
+        Some(fault) => not_done(response, &fault),
+        None => response,
+    }
 }
 
 /// Holds the words that a person typed to those that were asked for.

@@ -7,19 +7,22 @@ use super::format;
 use super::notes::Note;
 use super::page::PageError;
 use super::params::Params;
+use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::identity::Right;
 
 /// The parameter that names a notice.
 pub(super) const NOTE: &str = "note";
 
 /// The sections of the navigation: address and name.
-const SECTIONS: [(&str, &str); 6] = [
+const SECTIONS: [(&str, &str); 7] = [
     ("/", "Overview"),
     ("/queues", "Queues"),
     ("/tasks", "Tasks"),
     ("/plugins", "Plugins"),
     ("/dead-letters", "Dead letters"),
     ("/ledger", "Ledger"),
+    ("/audit", "Audit"),
 ];
 
 /// The name of a queue manager that was given none.
@@ -30,8 +33,12 @@ const USUAL_NAME: &str = "oncue";
 pub(super) struct Frame {
     /// The section that the page belongs to, by its address.
     pub(super) section: &'static str,
-    /// The state of the host; nothing on a page of errors.
+    /// The sections that whoever looks may open.
+    sections: Vec<(&'static str, &'static str)>,
+    /// The state of the host, for those who may see it; nothing on a page of errors.
     pub(super) host: Option<Host>,
+    /// The page asks for itself again when something has changed.
+    pub(super) is_live: bool,
     /// What the last action has to say.
     pub(super) note: Option<Note>,
     /// The token of forms.
@@ -60,50 +67,79 @@ pub(super) struct Warning {
     pub(super) text: String,
 }
 
+impl Host {
+    fn of(status: &StatusView) -> Self {
+        Self {
+            name: Some(status.name.clone()).filter(|name| name != USUAL_NAME),
+            version: status.version,
+            up: format::duration(status.now.since(status.started)),
+            paused: status.paused,
+            dead_letters: status.dead_letters,
+            warnings: warnings(status),
+        }
+    }
+}
+
 impl Frame {
     /// The frame of a page of that section.
     pub(super) async fn new(
         app: &App,
         section: &'static str,
         params: &Params,
+        viewer: &Viewer,
     ) -> Result<Self, PageError> {
-        let status = app.handle.status().await?;
-        Ok(Self::with(app, section, params, &status))
+        let status = if viewer.may(Right::Observe) {
+            Some(app.handle.status().await?)
+        } else {
+            None
+        };
+        Ok(Self::with(app, section, params, viewer, status.as_ref()))
     }
 
-    /// The same where the status is known already.
+    /// The same where the status is known already, or not for whoever looks.
     pub(super) fn with(
         app: &App,
         section: &'static str,
         params: &Params,
-        status: &StatusView,
+        viewer: &Viewer,
+        status: Option<&StatusView>,
     ) -> Self {
         let note = params.number(NOTE);
+        let token = viewer.session().unwrap_or(app.console.csrf.token());
         Self {
-            section,
-            host: Some(Host {
-                name: Some(status.name.clone()).filter(|name| name != USUAL_NAME),
-                version: status.version,
-                up: format::duration(status.now.since(status.started)),
-                paused: status.paused,
-                dead_letters: status.dead_letters,
-                warnings: warnings(status),
-            }),
+            host: status.map(Host::of),
+            is_live: true,
             note: note.and_then(|number| app.console.notes.take(number)),
-            csrf: params.csrf().unwrap_or(app.console.csrf.token()).to_owned(),
-            in_session: params.csrf().is_some(),
+            csrf: token.to_owned(),
+            ..Self::bare(section, viewer)
         }
     }
 
     /// A frame with nothing of the host in it.
-    pub(super) fn bare(section: &'static str) -> Self {
+    pub(super) fn bare(section: &'static str, viewer: &Viewer) -> Self {
+        let sections = SECTIONS.into_iter();
         Self {
             section,
+            sections: sections.filter(|it| viewer.may_open(it.0)).collect(),
             host: None,
+            is_live: false,
             note: None,
-            csrf: String::new(),
-            in_session: false,
+            csrf: viewer.session().unwrap_or_default().to_owned(),
+            in_session: viewer.session().is_some(),
         }
+    }
+
+    /// The same page, left as it is while somebody is at it.
+    pub(super) fn still(self) -> Self {
+        Self {
+            is_live: false,
+            ..self
+        }
+    }
+
+    /// Whether there is nowhere to go.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections.is_empty()
     }
 
     /// Address, name, whether it is this page's, and a number to show beside the name.
@@ -111,7 +147,7 @@ impl Frame {
         let letters = self.host.as_ref().map_or(0, |host| host.dead_letters);
         let badge =
             |address| (address == "/dead-letters" && letters > 0).then(|| format::number(letters));
-        let sections = SECTIONS.iter();
+        let sections = self.sections.iter();
         sections
             .map(|(address, name)| (*address, *name, *address == self.section, badge(*address)))
             .collect()

@@ -13,6 +13,7 @@ use super::format;
 use super::frame::Frame;
 use super::page::{Page, page};
 use super::params::Params;
+use super::viewer::Viewer;
 use crate::app::App;
 
 /// Tasks whose use is summed up.
@@ -63,7 +64,7 @@ struct LedgerPage {
 }
 
 /// The ledger.
-pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let ledger = app.handle.ledger().await?;
     let filter = TaskFilter {
         max: TASKS,
@@ -77,7 +78,7 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
         .collect();
     let waiting = ledger.waiting.iter().take(MAX_WAITING);
     page(&LedgerPage {
-        frame: Frame::new(&app, "/ledger", &params).await?,
+        frame: Frame::new(&app, "/ledger", &params, &viewer).await?,
         resources: resources(&ledger),
         refused: ledger.refused,
         headroom: ledger.refusals.headroom,

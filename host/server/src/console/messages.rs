@@ -12,6 +12,7 @@ use super::frame::Frame;
 use super::page::{Page, PageError, page};
 use super::params::{Params, address};
 use super::queues::ago;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::content::off_the_loop;
 use crate::error::Problem;
@@ -162,6 +163,7 @@ struct MessagesPage {
 pub(super) async fn browse(
     State(app): State<App>,
     queue: Result<QueuePath, Problem>,
+    viewer: Viewer,
     params: Params,
 ) -> Page {
     let QueuePath(queue) = queue?;
@@ -172,7 +174,7 @@ pub(super) async fn browse(
     let (handle, name, wanted) = (app.handle.clone(), queue.clone(), find.clone());
     let from = cursor.clone();
     let found = off_the_loop(move || search(&handle, &name, from, only_ready, &wanted)).await??;
-    let status = app.handle.status().await?;
+    let now = app.handle.now();
     let path = format!("/queues/{queue}/messages");
     let to = |cursor: &str| {
         let ready = if only_ready { "1" } else { "" };
@@ -183,15 +185,11 @@ pub(super) async fn browse(
     };
     page(&MessagesPage {
         depth: view.depth,
-        rows: found
-            .rows
-            .iter()
-            .map(|row| Row::of(row, status.now))
-            .collect(),
+        rows: found.rows.iter().map(|row| Row::of(row, now)).collect(),
         looked_at: found.looked_at,
         next: found.next.as_deref().map(&to),
         first: cursor.map(|_| to("")),
-        frame: Frame::with(&app, "/queues", &params, &status),
+        frame: Frame::new(&app, "/queues", &params, &viewer).await?,
         queue: queue.to_string(),
         find,
         only_ready,
@@ -414,6 +412,7 @@ pub(super) async fn show(
     State(app): State<App>,
     queue: Result<QueuePath, Problem>,
     id: Result<IdPath, Problem>,
+    viewer: Viewer,
     params: Params,
 ) -> Page {
     let (QueuePath(queue), IdPath(id)) = (queue?, id?);
@@ -429,12 +428,12 @@ pub(super) async fn show(
         Ok((browsed, body))
     };
     let (browsed, body) = off_the_loop(read).await??;
-    let status = app.handle.status().await?;
-    let row = Row::of(&browsed, status.now);
+    let now = app.handle.now();
+    let row = Row::of(&browsed, now);
     page(&MessagePage {
-        frame: Frame::with(&app, "/queues", &params, &status),
+        frame: Frame::new(&app, "/queues", &params, &viewer).await?,
         queue: queue.to_string(),
-        fields: fields(&browsed.message, status.now),
+        fields: fields(&browsed.message, now),
         properties: browsed.message.header.properties.clone(),
         row,
         body,

@@ -8,8 +8,9 @@
 //! | Module | What |
 //! |---|---|
 //! | `overview`, `queues`, `queue`, `messages`, `tasks` | one page each |
-//! | `plugins`, `dead_letters`, `ledger` | the same |
+//! | `plugins`, `dead_letters`, `ledger`, `audit` | the same |
 //! | `frame` | what stands around each page |
+//! | `viewer` | who looks, and what that one may |
 //! | `flow`, `spark` | drawings |
 //! | `rates` | what was put and taken in the last minutes |
 //! | `assets` | style, script and the vendored libraries, in the binary |
@@ -25,6 +26,7 @@ use axum::routing::{get, post};
 use crate::app::App;
 
 mod assets;
+mod audit;
 mod csrf;
 mod dead_letters;
 mod flow;
@@ -47,12 +49,14 @@ mod queues;
 mod rates;
 mod spark;
 mod tasks;
+mod viewer;
 
 pub(crate) use csrf::Csrf;
 pub(crate) use live::PATH as LIVE_PATH;
 pub(crate) use notes::Notes;
-pub(crate) use page::not_found;
+pub(crate) use page::{PageError, dressed, failure_of, not_found};
 pub(crate) use rates::{Rates, sample};
+pub(crate) use viewer::Viewer;
 
 /// What a page may do: only what comes from here, and no other page may hold it in a frame.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; \
@@ -102,6 +106,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/dead-letters/discard", post(dead_letters::discard))
         .route("/dead-letters/export", get(dead_letters::export))
         .route("/ledger", get(ledger::show))
+        .route("/audit", get(audit::show))
         .route(live::PATH, get(live::watch))
         .route("/login", get(login::show))
         .route("/assets/{hash}/{name}", get(assets::send))

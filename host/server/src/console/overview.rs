@@ -13,6 +13,7 @@ use super::params::Params;
 use super::queues::Row as QueueRow;
 use super::spark::Chart;
 use super::tasks::Row as TaskRow;
+use super::viewer::Viewer;
 use crate::app::App;
 
 /// Rows of each part of the page.
@@ -85,7 +86,7 @@ struct OverviewPage {
 }
 
 /// The first page.
-pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let status = app.handle.status().await?;
     let waiting = app.handle.queue_page(QueueFilter {
         non_empty: true,
@@ -152,7 +153,7 @@ pub(super) async fn show(State(app): State<App>, params: Params) -> Page {
             .take(ROWS)
             .map(|alarm| Alarm::of(alarm, status.now))
             .collect(),
-        frame: Frame::with(&app, "/", &params, &status),
+        frame: Frame::with(&app, "/", &params, &viewer, Some(&status)),
     })
 }
 

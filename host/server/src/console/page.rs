@@ -2,12 +2,13 @@
 
 use askama::Template;
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
 use oncue_core::code::Code;
 use oncue_manager::error::ApiError;
 
 use super::frame::Frame;
+use super::viewer::Viewer;
 use crate::error::Problem;
 
 /// What a page answers with.
@@ -24,9 +25,14 @@ pub(super) fn page(template: &impl Template) -> Page {
     }
 }
 
-/// Why there is no page, or why an action was not done.
-#[derive(Debug)]
+/// Why there is no page, or why an action was not done. It becomes a page in [`dressed`], which
+/// knows who looks.
+#[derive(Clone, Debug)]
 pub(crate) struct PageError(Problem);
+
+/// Goes with an answer whose action was not done: why. The audit log has it.
+#[derive(Clone, Copy, Debug)]
+struct NotDone(Code);
 
 impl PageError {
     /// The sentence.
@@ -58,21 +64,42 @@ struct ErrorPage {
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        if self.0.is_ours() {
-            tracing::error!(code = %self.0.code(), "{}", self.0.detail());
-        }
-        let status = self.0.status();
-        let written = ErrorPage {
-            frame: Frame::bare("error"),
-            status: status.as_u16(),
-            title: self.0.code().meaning().trim().to_owned(),
-            detail: self.0.detail().to_owned(),
-        }
-        .render();
-        // The page of errors failed: then the plain sentence.
-        let written = written.unwrap_or_else(|_| String::from("the page could not be written"));
-        (status, Html(written)).into_response()
+        let mut response = not_done(self.0.status().into_response(), &self);
+        response.extensions_mut().insert(self);
+        response
     }
+}
+
+/// Marks an answer as that of an action that was not done.
+pub(super) fn not_done(mut response: Response, why: &PageError) -> Response {
+    response.extensions_mut().insert(NotDone(why.0.code()));
+    response
+}
+
+/// Why the action of an answer was not done, where it was not.
+pub(crate) fn failure_of(response: &Response) -> Option<Code> {
+    let not_done = response.extensions().get::<NotDone>();
+    not_done.map(|not_done| not_done.0)
+}
+
+/// Makes a page of an answer that is an error.
+pub(crate) fn dressed(viewer: &Viewer, mut response: Response) -> Response {
+    let Some(PageError(problem)) = response.extensions_mut().remove() else {
+        return response;
+    };
+    if problem.is_ours() {
+        tracing::error!(code = %problem.code(), "{}", problem.detail());
+    }
+    let written = ErrorPage {
+        frame: Frame::bare("error", viewer),
+        status: problem.status().as_u16(),
+        title: problem.code().meaning().trim().to_owned(),
+        detail: problem.detail().to_owned(),
+    }
+    .render();
+    // The page of errors failed: then the plain sentence.
+    let written = written.unwrap_or_else(|_| String::from("the page could not be written"));
+    super::secured((problem.status(), Html(written)).into_response())
 }
 
 /// Whether a browser asks for a page.
@@ -91,7 +118,5 @@ pub(crate) fn not_found(request: &Request) -> Option<Response> {
     }
     let path: String = request.uri().path().chars().take(200).collect();
     let detail = format!("there is no page \"{}\"", path.escape_debug());
-    let page = PageError(Problem::new(Code::NotFound, detail)).into_response();
-    debug_assert_eq!(page.status(), StatusCode::NOT_FOUND);
-    Some(super::secured(page))
+    Some(PageError(Problem::new(Code::NotFound, detail)).into_response())
 }

@@ -7,14 +7,12 @@ use std::fmt::Write as _;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 
-use crate::auth::Csrf;
-
 /// Most fields that are read; a list of messages to redrive has one for each.
 const MAX_FIELDS: usize = 2_000;
 
 /// Names and texts.
 #[derive(Debug, Default)]
-pub(super) struct Params(Vec<(String, String)>, Option<Csrf>);
+pub(super) struct Params(Vec<(String, String)>);
 
 impl Params {
     /// Takes `a=1&b=2` apart.
@@ -29,12 +27,7 @@ impl Params {
             };
             (decoded(name), decoded(value))
         });
-        Self(read.collect(), None)
-    }
-
-    /// What forms of the session must carry, when the page is asked for within one.
-    pub(super) fn csrf(&self) -> Option<&str> {
-        self.1.as_ref().map(|csrf| &*csrf.0)
+        Self(read.collect())
     }
 
     /// The first text of that name, if it is not empty.
@@ -68,8 +61,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        let Self(fields, _) = Self::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        Ok(Self(fields, parts.extensions.get::<Csrf>().cloned()))
+        let query = parts.uri.query().unwrap_or_default();
+        Ok(Self::parse(query.as_bytes()))
     }
 }
 

@@ -21,6 +21,7 @@ use super::page::{Page, PageError, page};
 use super::params::Params;
 use super::queue::{Attributes, attributes};
 use super::tasks::Row as TaskRow;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::error::Problem;
 use crate::extract::{PluginPath, ProcessPath};
@@ -133,7 +134,7 @@ struct PluginsPage {
 }
 
 /// The list of plugins, and the process definitions that stand without one.
-pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let plugins = app.handle.plugins().await?;
     let processes = app.handle.processes().await?;
     let mut processes: BTreeMap<String, ProcessView> = processes
@@ -147,7 +148,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
     let plugins = rows.collect();
     let others = processes.into_iter();
     page(&PluginsPage {
-        frame: Frame::new(&app, PATH, &params).await?,
+        frame: Frame::new(&app, PATH, &params, &viewer).await?,
         plugins,
         others: others
             .map(|(name, process)| Row::of(name, None, Some(&process)))
@@ -186,6 +187,7 @@ fn if_there<T>(answer: Result<T, ApiError>, absent: Code) -> Result<Option<T>, A
 pub(super) async fn show(
     State(app): State<App>,
     plugin: Result<PluginPath, Problem>,
+    viewer: Viewer,
     params: Params,
 ) -> Page {
     let PluginPath(name) = plugin?;
@@ -197,12 +199,9 @@ pub(super) async fn show(
         // Neither is there: the plugin is what was asked for.
         asked?;
     }
-    let status = app.handle.status().await?;
+    let now = app.handle.now();
     let tasks = tasks_of(&app, process.as_ref()).await?;
-    let tasks = tasks
-        .iter()
-        .map(|task| TaskRow::of(task, status.now))
-        .collect();
+    let tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
     let (plugin, process) = (plugin.as_ref(), process.as_ref());
     let previous = plugin
         .map(|plugin| plugin.previous.as_slice())
@@ -228,7 +227,7 @@ pub(super) async fn show(
             .map(|set| attributes(&set.attributes, PROCESS_ATTRIBUTES, &set.origins))
             .unwrap_or_default(),
         tasks,
-        frame: Frame::with(&app, PATH, &params, &status),
+        frame: Frame::new(&app, PATH, &params, &viewer).await?,
     })
 }
 

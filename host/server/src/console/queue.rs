@@ -20,6 +20,7 @@ use super::params::Params;
 use super::queues::{Standing, ago};
 use super::spark::Chart;
 use super::tasks::Row as TaskRow;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::error::Problem;
 use crate::extract::QueuePath;
@@ -93,6 +94,7 @@ struct QueuePage {
 pub(super) async fn show(
     State(app): State<App>,
     queue: Result<QueuePath, Problem>,
+    viewer: Viewer,
     params: Params,
 ) -> Page {
     let QueuePath(queue) = queue?;
@@ -105,7 +107,7 @@ pub(super) async fn show(
     });
     let tasks = tasks.await?;
     let now = explanation.now;
-    let frame = Frame::new(&app, "/queues", &params).await?;
+    let frame = Frame::new(&app, "/queues", &params, &viewer).await?;
     let mut page_of = about(frame, &queue, &view, explanation);
     page_of.chart = Chart::of(&app.console.rates.of(&queue));
     page_of.tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();

@@ -12,6 +12,7 @@ use super::page::{Page, page};
 use super::params::{Params, address};
 use super::rates::Rates;
 use super::spark::{SMALL, Spark};
+use super::viewer::Viewer;
 use crate::app::App;
 
 /// Queues of one page.
@@ -224,7 +225,7 @@ fn order_word(descending: bool) -> &'static str {
 }
 
 /// The list of queues.
-pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let asked = Asked::of(&params);
     let first = asked.number.saturating_mul(ROWS);
     let found = app.handle.queue_page(QueueFilter {
@@ -240,7 +241,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
     let last = first.saturating_add(found.queues.len());
     let to = |number| asked.address(asked.sort, asked.descending, number);
     page(&QueuesPage {
-        frame: Frame::new(&app, PATH, &params).await?,
+        frame: Frame::new(&app, PATH, &params, &viewer).await?,
         rows: found
             .queues
             .iter()

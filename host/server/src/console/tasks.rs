@@ -17,6 +17,7 @@ use super::messages::Body;
 use super::page::{Page, page};
 use super::params::{Params, address};
 use super::queues::ago;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::error::Problem;
 use crate::extract::TaskPath;
@@ -94,7 +95,7 @@ struct TasksPage {
 }
 
 /// The list of tasks, newest first.
-pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let word = params.text("outcome");
     let outcome = Outcome::ALL
         .into_iter()
@@ -113,7 +114,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
         max: ROWS,
     };
     let records = app.handle.tasks(filter).await?;
-    let status = app.handle.status().await?;
+    let now = app.handle.now();
     let to = |before: &str| {
         let fields = [
             ("queue", params.text("queue")),
@@ -125,10 +126,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
     };
     let last = records.last().filter(|_| records.len() >= ROWS);
     page(&TasksPage {
-        rows: records
-            .iter()
-            .map(|record| Row::of(record, status.now))
-            .collect(),
+        rows: records.iter().map(|record| Row::of(record, now)).collect(),
         queue: queue.map(|queue| queue.to_string()).unwrap_or_default(),
         outcome: outcome.map_or("", Outcome::as_str).to_owned(),
         outcomes: Outcome::ALL.map(Outcome::as_str),
@@ -136,7 +134,7 @@ pub(super) async fn list(State(app): State<App>, params: Params) -> Page {
         is_filtered: failed || outcome.is_some() || params.get("queue").is_some(),
         older: last.map(|record| to(&record.id.to_string())),
         newest: before.map(|_| to("")),
-        frame: Frame::with(&app, "/tasks", &params, &status),
+        frame: Frame::new(&app, "/tasks", &params, &viewer).await?,
     })
 }
 
@@ -198,11 +196,12 @@ struct TaskPage {
 pub(super) async fn show(
     State(app): State<App>,
     task: Result<TaskPath, Problem>,
+    viewer: Viewer,
     params: Params,
 ) -> Page {
     let TaskPath(task) = task?;
     let record = app.handle.task(task).await?;
-    let status = app.handle.status().await?;
+    let now = app.handle.now();
     // The definition as it is now: the task may have run under another, or it may be gone.
     let process = app.handle.process(record.process.clone()).await.ok();
     let limits = process.as_ref().map(|process| &process.attributes);
@@ -219,9 +218,9 @@ pub(super) async fn show(
     });
     let told = record.messages.len() as u64;
     page(&TaskPage {
-        row: Row::of(&record, status.now),
+        row: Row::of(&record, now),
         ended_at: record.ended.map(format::moment),
-        uses: uses(&record, limits, status.now),
+        uses: uses(&record, limits, now),
         messages: worked(&record),
         more_messages: (record.committed + record.failed).saturating_sub(told),
         in_hand: in_hand.collect(),
@@ -245,7 +244,7 @@ pub(super) async fn show(
         backtrace: record.backtrace,
         log: record.cost.log_tail,
         log_cut: record.cost.log_cut,
-        frame: Frame::with(&app, "/tasks", &params, &status),
+        frame: Frame::new(&app, "/tasks", &params, &viewer).await?,
     })
 }
 

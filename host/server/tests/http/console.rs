@@ -7,41 +7,41 @@ use tower::ServiceExt as _;
 use crate::harness::Server;
 
 /// A page as it came.
-struct Page {
-    status: StatusCode,
-    headers: HeaderMap,
-    text: String,
+pub(crate) struct Page {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Page {
     #[track_caller]
-    fn is(self, status: u16) -> Self {
+    pub(crate) fn is(self, status: u16) -> Self {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         self
     }
 
     /// Demands a text in the page.
     #[track_caller]
-    fn has(self, text: &str) -> Self {
+    pub(crate) fn has(self, text: &str) -> Self {
         assert!(self.text.contains(text), "no {text} in\n{}", self.text);
         self
     }
 
     #[track_caller]
-    fn has_not(self, text: &str) -> Self {
+    pub(crate) fn has_not(self, text: &str) -> Self {
         assert!(!self.text.contains(text), "{text} in\n{}", self.text);
         self
     }
 
     /// Where the browser is sent.
     #[track_caller]
-    fn location(&self) -> &str {
+    pub(crate) fn location(&self) -> &str {
         assert_eq!(self.status, 303, "{}", self.text);
         self.headers["location"].to_str().expect("ASCII")
     }
 }
 
-async fn send(server: &Server, request: Request<Body>) -> Page {
+pub(crate) async fn send(server: &Server, request: Request<Body>) -> Page {
     let answer = server.router.clone().oneshot(request).await;
     let (parts, body) = answer.expect("infallible").into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a body");
@@ -90,7 +90,8 @@ async fn act(server: &Server, path: &str, form: &str) -> Page {
 }
 
 /// Every page that needs no object.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
+    "/audit",
     "/dead-letters",
     "/",
     "/queues",

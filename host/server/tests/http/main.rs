@@ -3,6 +3,7 @@
 
 mod auth;
 mod console;
+mod console_rights;
 mod dead_letters;
 mod definitions;
 mod document;
