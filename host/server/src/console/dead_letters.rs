@@ -17,7 +17,7 @@ use super::form::{Form, back, confirmed};
 use super::format;
 use super::frame::Frame;
 use super::letters::{self, Done, Filter, MAX_LOOKED_AT};
-use super::messages::Row;
+use super::message::Row;
 use super::page::{Page, PageError, page};
 use super::params::{Params, address};
 use super::queues::ago;

@@ -7,7 +7,7 @@ use oncue_core::time::Timestamp;
 use oncue_manager::error::ApiError;
 use oncue_manager::handle::{Browsed, DeadLetterFilter, DeadLettersDone, Handle};
 
-use super::messages::reason_of;
+use super::message::reason_of;
 
 /// Messages that one look goes through.
 pub(super) const MAX_LOOKED_AT: usize = 10_000;

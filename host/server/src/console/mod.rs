@@ -7,11 +7,12 @@
 //!
 //! | Module | What |
 //! |---|---|
-//! | `overview`, `queues`, `queue`, `messages`, `tasks` | one page each |
+//! | `overview`, `queues`, `queue`, `messages`, `message`, `tasks` | one page each |
 //! | `plugins`, `dead_letters`, `ledger`, `audit` | the same |
 //! | `frame` | what stands around each page |
 //! | `viewer` | who looks, and what that one may |
 //! | `flow`, `spark` | drawings |
+//! | `body` | bodies, as text, JSON or in hexadecimal |
 //! | `rates` | what was put and taken in the last minutes |
 //! | `assets` | style, script and the vendored libraries, in the binary |
 //! | `form`, `csrf`, `notes` | actions |
@@ -27,6 +28,7 @@ use crate::app::App;
 
 mod assets;
 mod audit;
+mod body;
 mod csrf;
 mod dead_letters;
 mod flow;
@@ -37,6 +39,7 @@ mod ledger;
 mod letters;
 mod live;
 mod login;
+mod message;
 mod messages;
 mod notes;
 mod overview;
@@ -80,7 +83,7 @@ pub(crate) fn routes() -> Router<App> {
         .route("/queues", get(queues::list))
         .route("/queues/{queue}", get(queue::show))
         .route("/queues/{queue}/messages", get(messages::browse))
-        .route("/queues/{queue}/messages/{id}", get(messages::show))
+        .route("/queues/{queue}/messages/{id}", get(message::show))
         .route("/queues/{queue}/trigger", post(queue_actions::trigger))
         .route("/queues/{queue}/pause", post(queue_actions::pause))
         .route("/queues/{queue}/enable", post(queue_actions::enable))

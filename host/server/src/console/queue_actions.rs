@@ -1,6 +1,6 @@
 //! What can be done to a queue from its page.
 
-use axum::extract::State;
+use axum::extract::{FromRequest, FromRequestParts as _, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
 use oncue_core::code::Code;
@@ -17,9 +17,6 @@ use crate::error::Problem;
 use crate::extract::{IdPath, QueuePath};
 use crate::wire::put;
 
-/// What an action answers with: the way back, or why there is none.
-pub(super) type Action = Result<Response, PageError>;
-
 /// Fields of the form for a put that are fields of a message too.
 const PUT_FIELDS: [&str; 7] = [
     "content-type",
@@ -31,65 +28,76 @@ const PUT_FIELDS: [&str; 7] = [
     "delay",
 ];
 
-fn page_of(queue: &QueueName) -> String {
-    format!("/queues/{queue}")
+/// A form that was sent to do something to the queue in its path.
+pub(super) struct OnQueue {
+    app: App,
+    queue: QueueName,
+    form: Form,
+}
+
+impl FromRequest<App> for OnQueue {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, PageError> {
+        let (mut parts, body) = request.into_parts();
+        let QueuePath(queue) = QueuePath::from_request_parts(&mut parts, app).await?;
+        let form = Form::from_request(Request::from_parts(parts, body), app).await?;
+        let app = app.clone();
+        Ok(Self { app, queue, form })
+    }
+}
+
+impl OnQueue {
+    /// Whether the form asks for the one state and not for the other.
+    fn asks_for(&self, state: &str) -> bool {
+        self.form.text(state) == "true"
+    }
+
+    /// Back to the queue's page.
+    fn back<E: Into<PageError>>(&self, done: Result<String, E>) -> Response {
+        let path = format!("/queues/{}", self.queue);
+        back(&self.app, &path, done.map_err(Into::into))
+    }
 }
 
 /// Turns the trigger on or off.
-pub(super) async fn trigger(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
-    form: Form,
-) -> Action {
-    let QueuePath(queue) = queue?;
-    let on = form.text("on") == "true";
-    let done = app.handle.trigger(queue.clone(), on).await;
+pub(super) async fn trigger(it: OnQueue) -> Response {
+    let queue = &it.queue;
+    let on = it.asks_for("on");
+    let done = it.app.handle.trigger(queue.clone(), on).await;
     let word = if on { "on" } else { "off" };
-    let done = done.map(|_| format!("The trigger of \"{queue}\" is {word}."));
-    Ok(back(&app, &page_of(&queue), done.map_err(Into::into)))
+    it.back(done.map(|_| format!("The trigger of \"{queue}\" is {word}.")))
 }
 
 /// Pauses or resumes the queue.
-pub(super) async fn pause(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
-    form: Form,
-) -> Action {
-    let QueuePath(queue) = queue?;
-    let paused = form.text("paused") == "true";
-    let done = app.handle.pause_queue(queue.clone(), paused).await;
-    let done = done.map(|()| {
+pub(super) async fn pause(it: OnQueue) -> Response {
+    let queue = &it.queue;
+    let paused = it.asks_for("paused");
+    let done = it.app.handle.pause_queue(queue.clone(), paused).await;
+    it.back(done.map(|()| {
         if paused {
             format!("Queue \"{queue}\" is paused: no task starts for it.")
         } else {
             format!("Queue \"{queue}\" is resumed.")
         }
-    });
-    Ok(back(&app, &page_of(&queue), done.map_err(Into::into)))
+    }))
 }
 
 /// Enables or disables get or put.
-pub(super) async fn enable(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
-    form: Form,
-) -> Action {
-    let QueuePath(queue) = queue?;
-    let done = alter(&app, &queue, &form).await;
-    Ok(back(&app, &page_of(&queue), done))
+pub(super) async fn enable(it: OnQueue) -> Response {
+    let done = alter(&it.app, &it.queue, &it.form).await;
+    it.back(done)
 }
 
 async fn alter(app: &App, queue: &QueueName, form: &Form) -> Result<String, PageError> {
-    let what = if form.text("what") == "get" {
-        "get"
-    } else {
-        "put"
+    let named = ["get", "put"]
+        .into_iter()
+        .find_map(|what| Some((what, form.get(what)?)));
+    let Some((what, on)) = named else {
+        let detail = "nothing was done: the form names neither get nor put";
+        return Err(Problem::new(Code::InvalidParameter, detail).into());
     };
-    let word = if form.text("on") == "true" {
-        "enabled"
-    } else {
-        "disabled"
-    };
+    let word = if on == "true" { "enabled" } else { "disabled" };
     let raw = Raw::Table(vec![(what.to_owned(), Raw::Text(word.to_owned()))]);
     let patch = QueuePatch::parse(&raw)
         .map_err(|faults| Problem::with_faults(Code::InvalidDefinition, faults))?;
@@ -98,31 +106,19 @@ async fn alter(app: &App, queue: &QueueName, form: &Form) -> Result<String, Page
 }
 
 /// Removes all messages, once the queue's name is typed.
-pub(super) async fn clear(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
-    form: Form,
-) -> Action {
-    let QueuePath(queue) = queue?;
-    let done = match confirmed(&form, queue.as_str()) {
-        Ok(()) => app.handle.clear(&queue).await.map_err(PageError::from),
+pub(super) async fn clear(it: OnQueue) -> Response {
+    let queue = &it.queue;
+    let done = match confirmed(&it.form, queue.as_str()) {
+        Ok(()) => it.app.handle.clear(queue).await.map_err(PageError::from),
         Err(error) => Err(error),
     };
-    let done =
-        done.map(|count| format!("{} removed from \"{queue}\".", format::of(count, "message")));
-    Ok(back(&app, &page_of(&queue), done))
+    it.back(done.map(|count| format!("{} removed from \"{queue}\".", format::of(count, "message"))))
 }
 
 /// Puts a message.
-pub(super) async fn put(
-    State(app): State<App>,
-    who: Who,
-    queue: Result<QueuePath, Problem>,
-    form: Form,
-) -> Action {
-    let QueuePath(queue) = queue?;
-    let done = put_one(&app, &queue, &form, who.putter()).await;
-    Ok(back(&app, &page_of(&queue), done))
+pub(super) async fn put(who: Who, it: OnQueue) -> Response {
+    let done = put_one(&it.app, &it.queue, &it.form, who.putter()).await;
+    it.back(done)
 }
 
 async fn put_one(
@@ -185,41 +181,34 @@ fn read_put(form: &Form) -> Result<(PutOptions, Bytes), Vec<Fault>> {
 
 /// Frees a parked message, or one that waits.
 pub(super) async fn release(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
     id: Result<IdPath, Problem>,
-    form: Form,
-) -> Action {
-    let (QueuePath(queue), IdPath(id)) = (queue?, id?);
-    let done = app.handle.release(&queue, id).await;
+    it: OnQueue,
+) -> Result<Response, PageError> {
+    let IdPath(id) = id?;
+    let done = it.app.handle.release(&it.queue, id).await;
     let done = done.map(|()| format!("Message {id} is released: it may be taken at once."));
-    let otherwise = format!("/queues/{queue}/messages");
-    Ok(back(
-        &app,
-        return_path(&form, &otherwise),
-        done.map_err(Into::into),
-    ))
+    let list = format!("/queues/{}/messages", it.queue);
+    let path = return_path(&it.form, &list);
+    Ok(back(&it.app, path, done.map_err(Into::into)))
 }
 
 /// Removes a message for good, once `remove` is typed.
 pub(super) async fn remove(
-    State(app): State<App>,
-    queue: Result<QueuePath, Problem>,
     id: Result<IdPath, Problem>,
-    form: Form,
-) -> Action {
-    let (QueuePath(queue), IdPath(id)) = (queue?, id?);
-    let list = format!("/queues/{queue}/messages");
-    if let Err(error) = confirmed(&form, "remove") {
-        return Ok(back(&app, &format!("{list}/{id}"), Err(error)));
+    it: OnQueue,
+) -> Result<Response, PageError> {
+    let IdPath(id) = id?;
+    let list = format!("/queues/{}/messages", it.queue);
+    if let Err(error) = confirmed(&it.form, "remove") {
+        return Ok(back(&it.app, &format!("{list}/{id}"), Err(error)));
     }
-    let done = app.handle.remove(&queue, id).await;
+    let done = it.app.handle.remove(&it.queue, id).await;
     let done = done.map(|()| format!("Message {id} is removed."));
-    Ok(back(&app, &list, done.map_err(Into::into)))
+    Ok(back(&it.app, &list, done.map_err(Into::into)))
 }
 
 /// Pauses or resumes the host.
-pub(super) async fn pause_host(State(app): State<App>, form: Form) -> Action {
+pub(super) async fn pause_host(State(app): State<App>, form: Form) -> Response {
     let paused = form.text("paused") == "true";
     let done = app.handle.pause_host(paused).await;
     let word = if paused {
@@ -228,11 +217,7 @@ pub(super) async fn pause_host(State(app): State<App>, form: Form) -> Action {
         "resumed."
     };
     let done = done.map(|()| format!("The host is {word}"));
-    Ok(back(
-        &app,
-        return_path(&form, "/"),
-        done.map_err(Into::into),
-    ))
+    back(&app, return_path(&form, "/"), done.map_err(Into::into))
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@ use oncue_manager::handle::TaskFilter;
 use oncue_manager::tasks::TaskId;
 use oncue_manager::tasks::record::TaskRecord;
 
+use super::body::Body;
 use super::flow::{Flow, flow};
 use super::format;
 use super::frame::Frame;
-use super::messages::Body;
 use super::page::{Page, page};
 use super::params::{Params, address};
 use super::queues::ago;

@@ -299,7 +299,7 @@ async fn actions_are_done_and_said() {
     act(&server, "/queues/q/trigger", "on=false")
         .await
         .has("trigger off by operator");
-    act(&server, "/queues/q/enable", "what=put&on=false")
+    act(&server, "/queues/q/enable", "put=false")
         .await
         .has("put disabled");
     act(&server, "/queues/q/put", "body=x")
