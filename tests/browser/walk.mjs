@@ -57,8 +57,8 @@ async function story({ open, shoot }) {
 
   console.log("- poison is put by the form, and dies");
   await page.goto(`${url}/queues/orders`);
-  await page.getByText("Put a message").click();
-  await page.getByLabel("Body").fill("trap");
+  await page.getByRole("link", { name: "Put a message" }).click();
+  await page.getByLabel("Body", { exact: true }).fill("trap");
   await page.getByLabel("Content type").fill("text/plain");
   await page.getByLabel("Properties, one NAME=VALUE a line").fill("customer=Zoë\nlane=7");
   await page.getByRole("button", { name: "Put", exact: true }).click();
@@ -133,6 +133,7 @@ async function furnish(page) {
   const orders = await (await page.request.get(`${url}/v1/queues/invoices/messages`)).json();
   return [
     ["overview", "/"], ["queues", "/queues"], ["queue", "/queues/invoices"], ["queue-served", "/queues/orders"],
+    ["put", "/queues/orders/put"], ["audit", "/audit"],
     ["messages", "/queues/invoices/messages"],
     ["message", `/queues/invoices/messages/${orders.messages[0].id}`],
     ["message-hex", `/queues/invoices/messages/${orders.messages[0].id}?as=hex`],
@@ -149,7 +150,7 @@ async function tour({ open, shoot }, pages, name, options) {
   page.expectStatus(404);
   for (const [title, path] of pages) {
     await page.goto(url + path);
-    if (title !== "not-found") await page.locator("#pulse.on").waitFor();
+    if (await page.locator("main[data-live]").count()) await page.locator("#pulse.on").waitFor();
     assert.ok(await page.locator("h1").count(), `${title} has a heading`);
     assert.ok(await page.title(), `${title} has a title`);
     const unnamed = await page.evaluate(() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
@@ -176,8 +177,8 @@ async function keyboard({ open, shoot }) {
   const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
   assert.equal(outline, "solid", "the focus is seen");
   await page.keyboard.press("Enter");
-  await page.getByLabel("Body").waitFor();
-  await shoot(page, "desktop-light-put-form");
+  await page.getByLabel("Body", { exact: true }).waitFor();
+  await page.goto(`${url}/queues/invoices`);
   const clear = page.getByRole("button", { name: "Clear the queue" });
   await page.locator("#clear-form summary").focus();
   await page.keyboard.press("Enter");
@@ -191,8 +192,8 @@ async function withoutScript({ open }) {
   console.log("- without script");
   const page = await open({ script: false });
   await page.goto(`${url}/queues/audit.events`);
-  await page.getByText("Put a message").click();
-  await page.getByLabel("Body").fill("plain");
+  await page.getByRole("link", { name: "Put a message" }).click();
+  await page.getByLabel("Body", { exact: true }).fill("plain");
   await page.getByRole("button", { name: "Put", exact: true }).click();
   await shows(page, "is on \"audit.events\"");
 }
@@ -206,12 +207,58 @@ async function live({ open }) {
   await page.locator("#pulse.on").waitFor();
   const depth = () => page.locator(".tiles dd").first().innerText();
   const before = await depth();
-  await page.getByText("Put a message").click();
-  await page.getByLabel("Body").fill("half a thought");
+  await page.locator("#clear-form summary").click();
+  const confirm = page.locator("#clear-form input[name=confirm]");
+  await confirm.fill("half a thought");
   await put("more");
   await page.waitForFunction((text) => document.querySelector(".tiles dd").innerText !== text, before);
-  assert.equal(await page.getByLabel("Body").inputValue(), "half a thought", "what is typed stays");
-  assert.ok(await page.getByLabel("Body").isVisible(), "what is open stays open");
+  assert.equal(await confirm.inputValue(), "half a thought", "what is typed stays");
+  assert.ok(await confirm.isVisible(), "what is open stays open");
+}
+
+/** The form of a put: what is wrong is said before anything is put, and nothing typed is lost. */
+async function putting({ open, shoot }) {
+  console.log("- put JSON, bytes and a file");
+  const page = await open();
+  page.expectStatus(400);
+  const path = `${url}/queues/audit.events/put`;
+  const body = page.getByLabel("Body", { exact: true });
+  const kind = page.getByLabel("The body is typed as");
+  const press = () => page.getByRole("button", { name: "Put", exact: true }).click();
+  const last = async () => {
+    const text = await page.locator("#note").innerText();
+    const id = text.split(" ")[1];
+    return page.request.get(`${url}/v1/queues/audit.events/messages/${id}`);
+  };
+  await page.goto(path);
+  await body.fill('{"order": 7,\n "total": }');
+  await kind.selectOption("json");
+  await page.getByLabel("Priority").fill("12");
+  await page.getByLabel("Expiry").fill("10m");
+  await press();
+  await shows(page, "is not JSON");
+  assert.equal(await body.inputValue(), '{"order": 7,\n "total": }', "what was typed is there again");
+  assert.equal(await page.getByLabel("Expiry").inputValue(), "10m");
+  await shoot(page, "desktop-light-put-wrong");
+  await body.fill('{"order": 7,\n "total": 12}');
+  await page.getByLabel("Priority").fill("7");
+  await press();
+  let message = await last();
+  assert.equal(message.headers()["content-type"], "application/json");
+  assert.equal(message.headers()["oncue-priority"], "7");
+  assert.equal(await message.text(), '{"order": 7,\n "total": 12}');
+  await page.goto(path);
+  await body.fill("00 ff\n7a");
+  await kind.selectOption("hex");
+  await press();
+  assert.deepEqual([...(await (await last()).body())], [0, 255, 122]);
+  await page.goto(path);
+  const bytes = Buffer.from([...Array(1 << 20).keys()].map((at) => at % 251));
+  await page.getByLabel("or a file").setInputFiles({ name: "a.png", mimeType: "image/png", buffer: bytes });
+  await press();
+  message = await last();
+  assert.equal(message.headers()["content-type"], "image/png");
+  assert.ok(bytes.equals(await message.body()), "the file is there as it was");
 }
 
 await withBrowser({ url, shots, executable }, async (tools) => {
@@ -219,6 +266,7 @@ await withBrowser({ url, shots, executable }, async (tools) => {
   const page = await tools.open();
   const pages = await furnish(page);
   await live(tools);
+  await putting(tools);
   await keyboard(tools);
   await withoutScript(tools);
   await tour(tools, pages, "desktop-light", {});

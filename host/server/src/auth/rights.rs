@@ -261,6 +261,7 @@ const TABLE: &[Rule] = &[
         Everywhere(Operate),
         "queue-discard",
     ),
+    page("GET", "/queues/{queue}/put", OnQueue(Put)),
     page("POST", "/queues/{queue}/put", OnQueue(Put)),
     change(
         "POST",

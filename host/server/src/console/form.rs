@@ -3,10 +3,12 @@
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
 use axum::response::{IntoResponse, Redirect, Response};
+use bytes::Bytes;
 use oncue_core::code::Code;
 
 use super::csrf;
 use super::frame::NOTE;
+use super::multipart;
 use super::notes::Note;
 use super::page::{PageError, not_done};
 use super::params::Params;
@@ -19,16 +21,32 @@ use crate::wire::cloud_event::essence;
 /// What browsers send forms as.
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// What they send forms as that may have files.
+const MULTIPART: &str = "multipart/form-data";
+
+/// A file that was chosen in a form.
+#[derive(Debug)]
+pub(super) struct File {
+    /// What the browser takes it for; nothing where it does not know.
+    pub(super) content_type: Option<String>,
+    /// The file.
+    pub(super) bytes: Bytes,
+}
+
 /// The fields of a form that carries the token. There is no other way to get at a form's fields, so
 /// no action can forget to ask for it.
-#[derive(Debug)]
-pub(super) struct Form(Params);
+#[derive(Debug, Default)]
+pub(super) struct Form {
+    fields: Params,
+    /// The file, where one was chosen. Forms have one field for files at most.
+    pub(super) file: Option<File>,
+}
 
 impl std::ops::Deref for Form {
     type Target = Params;
 
     fn deref(&self) -> &Params {
-        &self.0
+        &self.fields
     }
 }
 
@@ -38,14 +56,21 @@ impl FromRequest<App> for Form {
     async fn from_request(request: Request, app: &App) -> Result<Self, PageError> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok());
-        if essence(content_type.unwrap_or_default()) != FORM {
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let kind = essence(&content_type);
+        if kind != FORM && kind != MULTIPART {
             let detail = format!("content-type is not {FORM}; send the form of the page");
             return Err(Problem::new(Code::UnsupportedMediaType, detail).into());
         }
         let session = request.extensions().get::<Csrf>().cloned();
         let payload = Payload::from_request(request, app).await?;
-        let params = Params::parse(&payload.bytes);
-        let carried = params.text(csrf::FIELD);
+        let form = if kind == FORM {
+            let fields = Params::parse(&payload.bytes);
+            Self { fields, file: None }
+        } else {
+            Self::with_files(&payload.bytes, &content_type)?
+        };
+        let carried = form.text(csrf::FIELD);
         let is_ours = match session {
             Some(session) => *session.0 == *carried,
             None => app.console.csrf.is(carried),
@@ -55,7 +80,40 @@ impl FromRequest<App> for Form {
                           was restarted since; go back, load the page again and repeat it";
             return Err(Problem::new(Code::ForeignOrigin, detail).into());
         }
-        Ok(Self(params))
+        Ok(form)
+    }
+}
+
+impl Form {
+    /// Takes a form apart that may have a file.
+    fn with_files(bytes: &Bytes, content_type: &str) -> Result<Self, PageError> {
+        let parts = multipart::boundary_of(content_type)
+            .ok_or("it names no boundary")
+            .and_then(|boundary| multipart::parse(bytes, boundary));
+        let parts = parts.map_err(|fault| {
+            let detail = format!("the form cannot be read: {fault}; send the form of the page");
+            Problem::new(Code::InvalidParameter, detail)
+        })?;
+        let (mut fields, mut file) = (Vec::new(), None);
+        for part in parts {
+            match part.file {
+                None => {
+                    let text = String::from_utf8_lossy(&part.bytes).into_owned();
+                    fields.push((part.name, text));
+                }
+                // None was chosen: browsers send an empty one without a name.
+                Some(name) if name.is_empty() && part.bytes.is_empty() => {}
+                Some(_name) => {
+                    let unknown = |kind: &String| kind != "application/octet-stream";
+                    file = Some(File {
+                        content_type: part.content_type.filter(unknown),
+                        bytes: part.bytes,
+                    });
+                }
+            }
+        }
+        let fields = Params::of(fields);
+        Ok(Self { fields, file })
     }
 }
 
@@ -107,7 +165,8 @@ pub(super) fn return_path<'a>(form: &'a Form, otherwise: &'a str) -> &'a str {
 #[cfg(test)]
 impl Form {
     pub(super) fn of(text: &str) -> Self {
-        Self(Params::parse(text.as_bytes()))
+        let fields = Params::parse(text.as_bytes());
+        Self { fields, file: None }
     }
 }
 

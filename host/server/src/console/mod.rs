@@ -15,7 +15,8 @@
 //! | `body` | bodies, as text, JSON or in hexadecimal |
 //! | `rates` | what was put and taken in the last minutes |
 //! | `assets` | style, script and the vendored libraries, in the binary |
-//! | `form`, `csrf`, `notes` | actions |
+//! | `form`, `multipart`, `csrf`, `notes` | actions |
+//! | `queue_actions`, `put_form` | what is done to a queue |
 //! | `live` | tells open pages when to ask again |
 
 use axum::Router;
@@ -41,11 +42,13 @@ mod live;
 mod login;
 mod message;
 mod messages;
+mod multipart;
 mod notes;
 mod overview;
 mod page;
 mod params;
 mod plugins;
+mod put_form;
 mod queue;
 mod queue_actions;
 mod queues;
@@ -88,7 +91,10 @@ pub(crate) fn routes() -> Router<App> {
         .route("/queues/{queue}/pause", post(queue_actions::pause))
         .route("/queues/{queue}/enable", post(queue_actions::enable))
         .route("/queues/{queue}/clear", post(queue_actions::clear))
-        .route("/queues/{queue}/put", post(queue_actions::put))
+        .route(
+            "/queues/{queue}/put",
+            get(put_form::show).post(put_form::put),
+        )
         .route(
             "/queues/{queue}/messages/{id}/release",
             post(queue_actions::release),

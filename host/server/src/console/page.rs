@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::extract::Request;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use oncue_core::code::Code;
 use oncue_manager::error::ApiError;
@@ -35,6 +35,11 @@ pub(crate) struct PageError(Problem);
 struct NotDone(Code);
 
 impl PageError {
+    /// The status of the answer.
+    pub(super) fn status(&self) -> StatusCode {
+        self.0.status()
+    }
+
     /// The sentence.
     pub(super) fn text(&self) -> &str {
         self.0.detail()

@@ -15,6 +15,11 @@ const MAX_FIELDS: usize = 2_000;
 pub(super) struct Params(Vec<(String, String)>);
 
 impl Params {
+    /// Names and texts that were read elsewhere.
+    pub(super) fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
     /// Takes `a=1&b=2` apart.
     pub(super) fn parse(text: &[u8]) -> Self {
         let fields = text.split(|byte| *byte == b'&');

@@ -2,37 +2,22 @@
 
 use axum::extract::{FromRequest, FromRequestParts as _, Request, State};
 use axum::response::Response;
-use bytes::Bytes;
 use oncue_core::code::Code;
-use oncue_core::definition::{Fault, QueuePatch, Raw};
+use oncue_core::definition::{QueuePatch, Raw};
 use oncue_core::names::QueueName;
-use oncue_manager::tasks::port::{PutOptions, PutRequest};
 
 use super::form::{Form, back, confirmed, return_path};
 use super::format;
 use super::page::PageError;
 use crate::app::App;
-use crate::auth::Who;
 use crate::error::Problem;
 use crate::extract::{IdPath, QueuePath};
-use crate::wire::put;
-
-/// Fields of the form for a put that are fields of a message too.
-const PUT_FIELDS: [&str; 7] = [
-    "content-type",
-    "correlation-id",
-    "reply-to",
-    "group",
-    "priority",
-    "persistence",
-    "delay",
-];
 
 /// A form that was sent to do something to the queue in its path.
 pub(super) struct OnQueue {
-    app: App,
-    queue: QueueName,
-    form: Form,
+    pub(super) app: App,
+    pub(super) queue: QueueName,
+    pub(super) form: Form,
 }
 
 impl FromRequest<App> for OnQueue {
@@ -54,7 +39,7 @@ impl OnQueue {
     }
 
     /// Back to the queue's page.
-    fn back<E: Into<PageError>>(&self, done: Result<String, E>) -> Response {
+    pub(super) fn back<E: Into<PageError>>(&self, done: Result<String, E>) -> Response {
         let path = format!("/queues/{}", self.queue);
         back(&self.app, &path, done.map_err(Into::into))
     }
@@ -115,70 +100,6 @@ pub(super) async fn clear(it: OnQueue) -> Response {
     it.back(done.map(|count| format!("{} removed from \"{queue}\".", format::of(count, "message"))))
 }
 
-/// Puts a message.
-pub(super) async fn put(who: Who, it: OnQueue) -> Response {
-    let done = put_one(&it.app, &it.queue, &it.form, who.putter()).await;
-    it.back(done)
-}
-
-async fn put_one(
-    app: &App,
-    queue: &QueueName,
-    form: &Form,
-    putter: Option<String>,
-) -> Result<String, PageError> {
-    let (options, body) = read_put(form)
-        .map_err(|faults| PageError::from(Problem::with_faults(Code::InvalidMessage, faults)))?;
-    let request = PutRequest {
-        queue: queue.clone(),
-        body,
-        options,
-    };
-    let answers = app.handle.put(vec![request], putter).await?;
-    let ids: Vec<String> = answers.iter().map(|answer| answer.id.to_string()).collect();
-    Ok(format!("Message {} is on \"{queue}\".", ids.join(", ")))
-}
-
-/// Reads the form of a put; all its faults at once.
-fn read_put(form: &Form) -> Result<(PutOptions, Bytes), Vec<Fault>> {
-    let mut options = PutOptions::default();
-    let mut faults = Vec::new();
-    for field in PUT_FIELDS {
-        if let Some(text) = form.get(field) {
-            let set = put::set(&mut options, field, &Raw::Text(text.trim().to_owned()));
-            faults.extend(set.err().map(|message| Fault::new(field, message)));
-        }
-    }
-    for line in form
-        .text("properties")
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-    {
-        match line.split_once(['=', ':']) {
-            Some((name, text)) if !name.trim().is_empty() => {
-                options
-                    .properties
-                    .push((name.trim().to_owned(), text.trim().to_owned()));
-            }
-            _ => faults.push(Fault::new(
-                "properties",
-                "has a line without \"=\"; write each as name=value",
-            )),
-        }
-    }
-    // Browsers send the ends of lines as two characters, which nobody typed.
-    let body = form
-        .all("body")
-        .next()
-        .unwrap_or_default()
-        .replace("\r\n", "\n");
-    if faults.is_empty() {
-        Ok((options, Bytes::from(body)))
-    } else {
-        Err(faults)
-    }
-}
-
 /// Frees a parked message, or one that waits.
 pub(super) async fn release(
     id: Result<IdPath, Problem>,
@@ -218,29 +139,4 @@ pub(super) async fn pause_host(State(app): State<App>, form: Form) -> Response {
     };
     let done = done.map(|()| format!("The host is {word}"));
     back(&app, return_path(&form, "/"), done.map_err(Into::into))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_put_is_read_from_its_form() {
-        let form = "body=a%0D%0Ab&content-type=text%2Fplain&priority=7&group=&\
-                    properties=x%3D1%0D%0A\
-                    y%3A+2";
-        let (options, body) = read_put(&Form::of(form)).expect("a put");
-        assert_eq!(body, "a\nb");
-        assert_eq!(options.content_type.as_deref(), Some("text/plain"));
-        assert_eq!((options.priority, options.group), (Some(7), None));
-        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        assert_eq!(options.properties, [pair("x", "1"), pair("y", "2")]);
-    }
-
-    #[test]
-    fn every_fault_of_a_put_is_named() {
-        let faults = read_put(&Form::of("priority=x&delay=soon&properties=bare"));
-        let faults = faults.expect_err("three faults");
-        assert_eq!(faults.len(), 3, "{faults:?}");
-    }
 }

@@ -286,10 +286,6 @@ async fn actions_are_done_and_said() {
         .await
         .has("class=\"note good\"");
     assert_eq!(server.ids("q").await.len(), 1);
-    act(&server, "/queues/q/put", "body=x&priority=12")
-        .await
-        .has("note bad")
-        .has("priority");
     act(&server, "/queues/q/pause", "paused=true")
         .await
         .has("Resume");
@@ -302,10 +298,9 @@ async fn actions_are_done_and_said() {
     act(&server, "/queues/q/enable", "put=false")
         .await
         .has("put disabled");
-    act(&server, "/queues/q/put", "body=x")
-        .await
-        .has("note bad")
-        .has("put is disabled");
+    let token = token(&server).await;
+    let put = post(&server, "/queues/q/put", &format!("csrf={token}&body=kept")).await;
+    put.is(403).has("put is disabled").has("kept</textarea>");
     act(&server, "/queues/q/clear", "confirm=Q")
         .await
         .has("note bad")
@@ -318,6 +313,82 @@ async fn actions_are_done_and_said() {
     act(&server, "/host/pause", "paused=true")
         .await
         .has("The host is paused");
+}
+
+#[tokio::test]
+async fn the_form_of_a_put_comes_back_with_what_was_typed() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let token = token(&server).await;
+    let form = get(&server, "/queues/q/put").await.is(200);
+    form.has("enctype=\"multipart/form-data\"")
+        .has_not("data-live");
+    get(&server, "/queues/nowhere/put").await.is(404);
+    let form = format!(
+        "csrf={token}&kind=json&body=%0D%0A%7B%22a%22%3A%3Cb%3E&priority=x&delay=5s&\
+         persistence=persistent&properties=%3Ci%3E"
+    );
+    let again = post(&server, "/queues/q/put", &form).await.is(400);
+    // The line after the tag is the page's own, the next one was typed.
+    again
+        .has("role=\"alert\">Nothing was put: ")
+        .has("aria-describedby=\"put-body-fault\">\n\n{&#34;a&#34;:&#60;b&#62;</textarea>")
+        .has("is not JSON: expected value at line 2 column 6")
+        .has("<option value=\"json\" selected>")
+        .has("<option value=\"persistent\" selected>")
+        .has("name=\"priority\" value=\"x\"")
+        .has("id=\"put-priority-fault\">is &#34;x&#34;; use a whole number")
+        .has("name=\"delay\" value=\"5s\"")
+        .has("&#60;i&#62;</textarea>")
+        .has_not("<i>");
+    assert_eq!(server.ids("q").await.len(), 0);
+    let large = format!("csrf={token}&priority=x&body={}", "y".repeat(2 << 20));
+    let again = post(&server, "/queues/q/put", &large).await.is(400);
+    assert!(again.text.len() < 100_000, "{}", again.text.len());
+    again.has("too long to be shown again");
+}
+
+#[tokio::test]
+async fn a_file_is_put_as_it_is() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let token = token(&server).await;
+    let mut form = format!(
+        "--x\r\nContent-Disposition: form-data; name=\"csrf\"\r\n\r\n{token}\r\n\
+         --x\r\nContent-Disposition: form-data; name=\"expiry\"\r\n\r\n10m\r\n\
+         --x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.bin\"\r\n\
+         Content-Type: image/png\r\n\r\n"
+    )
+    .into_bytes();
+    let file: Vec<u8> = (0..1 << 20).map(|at: u32| (at % 251) as u8).collect();
+    form.extend_from_slice(&file);
+    form.extend_from_slice(b"\r\n--x--\r\n");
+    let request = |form: Vec<u8>| {
+        let request = Request::post("/queues/q/put");
+        let request = request.header("content-type", "multipart/form-data; boundary=x");
+        request.body(Body::from(form)).expect("a request")
+    };
+    send(&server, request(form.clone())).await.is(303);
+    let id = server.ids("q").await[0].clone();
+    let message = server
+        .get(&format!("/v1/queues/q/messages/{id}"))
+        .await
+        .is(200);
+    assert_eq!(message.header("content-type"), "image/png");
+    assert!(
+        message.headers.contains_key("oncue-expiry"),
+        "{:?}",
+        message.headers
+    );
+    assert_eq!(&message.body[..], &file[..]);
+    // One that was cut off, and one without the token.
+    form.truncate(form.len() - 8);
+    send(&server, request(form))
+        .await
+        .is(400)
+        .has("cannot be read");
+    send(&server, request(b"--x--".to_vec())).await.is(403);
+    assert_eq!(server.ids("q").await.len(), 1);
 }
 
 #[tokio::test]
