@@ -188,24 +188,27 @@ fn decided_by_people(facts: &Facts<'_>) -> Vec<Condition> {
         Control::OffByOperator => false,
         Control::OffByDepth => facts.start_owed || attributes.trigger != TriggerType::Depth,
     };
-    let paused = facts.paused.map_or("no", |by| by.as_str());
+    let paused = facts.paused.map_or_else(
+        || "not paused".to_owned(),
+        |by| format!("the {} is paused", by.as_str()),
+    );
     let get = if attributes.get {
         "enabled"
     } else {
         "disabled"
     };
-    let works = |yes: bool| if yes { "yes" } else { "no" };
+    let either = |is_so: bool, yes, no| if is_so { yes } else { no };
     vec![
         condition(
             "store-writes",
             !facts.store_stopped,
-            works(!facts.store_stopped),
+            either(!facts.store_stopped, "writing", "stopped"),
             ConditionSource::Host,
         ),
         condition(
             "host-runs",
             !facts.draining,
-            works(!facts.draining),
+            either(!facts.draining, "running", "stopping"),
             ConditionSource::Host,
         ),
         condition(
@@ -273,7 +276,7 @@ fn pace(facts: &Facts<'_>, now: Timestamp) -> [Condition; 2] {
         .held
         .filter(|held| !held.reason.is_resources() && now < held.retry_at);
     let held_value = held.map_or_else(
-        || "no".to_owned(),
+        || "not held".to_owned(),
         |held| {
             let again = format_millis(held.retry_at.since(now));
             format!(
@@ -284,7 +287,7 @@ fn pace(facts: &Facts<'_>, now: Timestamp) -> [Condition; 2] {
     );
     let backoff = facts.backoff.filter(|backoff| now < backoff.until);
     let backoff_value = backoff.map_or_else(
-        || "no".to_owned(),
+        || "not backing off".to_owned(),
         |backoff| {
             let again = format_millis(backoff.until.since(now));
             format!(
@@ -316,7 +319,7 @@ fn of_type(facts: &Facts<'_>, now: Timestamp) -> Vec<Condition> {
         TriggerType::First => {
             let open = open_for_input(facts, now);
             let value = match &open {
-                None => "no".to_owned(),
+                None => "no consumer".to_owned(),
                 Some((_, Some(end))) => {
                     format!("left; lingers for {}", format_millis(end.since(now)))
                 }
@@ -330,7 +333,7 @@ fn of_type(facts: &Facts<'_>, now: Timestamp) -> Vec<Condition> {
                 condition(
                     "no-start-under-way",
                     starting == 0,
-                    starting.to_string(),
+                    format!("{starting} under way"),
                     ConditionSource::Tasks,
                 ),
                 condition(

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::queue::Counts;
 use crate::trigger::gate::BackOffState;
+use crate::trigger::hold::PausedBy;
 use crate::trigger::rule::Cause;
 use crate::trigger::scene::{NOW, Scene, any_scene, held, later, ready};
 use crate::trigger::step::Step;
@@ -38,7 +39,18 @@ fn a80_the_deciding_condition_is_named_with_its_present_value() {
         "get-enabled",
         "disabled",
     );
-    check(first, |scene| scene.starting = 1, "no-start-under-way", "1");
+    check(
+        first,
+        |scene| scene.starting = 1,
+        "no-start-under-way",
+        "1 under way",
+    );
+    check(
+        first,
+        |scene| scene.paused = Some(PausedBy::Process),
+        "not-paused",
+        "the process is paused",
+    );
     check(
         first,
         |scene| scene.waiting_inputs = 2,
