@@ -9,7 +9,7 @@ use oncue_core::definition::{Origin, QUEUE_ATTRIBUTES};
 use oncue_core::names::QueueName;
 use oncue_core::trigger::Step;
 use oncue_manager::handle::TaskFilter;
-use oncue_manager::status::{Explanation, QueueView};
+use oncue_manager::status::{ConditionView, Explanation, QueueView};
 use serde_json::Value;
 
 use super::flow::{Flow, flow};
@@ -17,7 +17,7 @@ use super::format;
 use super::frame::Frame;
 use super::page::{Page, page};
 use super::params::Params;
-use super::queues::{Standing, ago};
+use super::queues::{Standing, ago, tone_of};
 use super::spark::Chart;
 use super::tasks::Row as TaskRow;
 use super::viewer::Viewer;
@@ -29,13 +29,71 @@ use crate::extract::QueuePath;
 const TASKS: usize = 8;
 
 /// A condition of the trigger rule.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Condition {
+    /// The permanent name.
     name: String,
-    holds: bool,
+    /// What is asked, as a person would say it.
+    said: String,
+    is_met: bool,
     decides: bool,
+    /// How much it matters to a person.
+    tone: &'static str,
     value: String,
     source: String,
+}
+
+impl Condition {
+    /// A condition of a queue that is held for that reason. Those that are not met and do not
+    /// decide are not asked: nothing is known to be wrong with them.
+    fn of(view: ConditionView, reason: Option<&str>) -> Self {
+        let decides = view.decides && !view.holds;
+        Self {
+            said: said(&view.name),
+            tone: match reason {
+                _ if view.holds => "good",
+                Some(reason) if decides => tone_of(reason),
+                _ => "calm",
+            },
+            is_met: view.holds,
+            decides,
+            name: view.name,
+            value: view.value,
+            source: view.source,
+        }
+    }
+}
+
+/// What a condition asks.
+fn said(name: &str) -> String {
+    let said = match name {
+        "store-writes" => "The store writes",
+        "host-runs" => "The host runs",
+        "trigger-type" => "The queue has a trigger",
+        "trigger-control" => "The trigger is on",
+        "not-paused" => "Nothing is paused",
+        "get-enabled" => "Get is enabled",
+        "messages-count" => "A message counts",
+        "start-not-held" => "The last start was not held",
+        "not-backing-off" => "No pause after failures",
+        "no-start-under-way" => "No start is under way",
+        "no-consumer-open" => "No consumer has it open",
+        "starts-owed" => "A start is owed",
+        "depth-reached" => "The depth is reached",
+        "below-max-tasks" => "One more task is allowed",
+        "resources" => "The resources are there",
+        "not-in-process-elsewhere" => "No other host starts it",
+        other => return other.replace('-', " "),
+    };
+    said.to_owned()
+}
+
+/// The verdict, for a person. A queue that has nothing to do is not held up.
+fn sentence_of(explained: &Explanation) -> String {
+    match explained.reason {
+        Some("empty") => format!("queue \"{}\" is idle: no message is on it", explained.queue),
+        _ => explained.sentence.clone(),
+    }
 }
 
 /// An attribute and where its value comes from.
@@ -116,7 +174,7 @@ pub(super) async fn show(
 
 fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanation) -> QueuePage {
     let bytes = u64::try_from(view.counts.bytes).unwrap_or(0);
-    let now = explained.now;
+    let (now, reason, sentence) = (explained.now, explained.reason, sentence_of(&explained));
     let conditions = explained.conditions.into_iter();
     QueuePage {
         frame,
@@ -133,15 +191,9 @@ fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanati
         paused: view.paused,
         get: view.attributes.get,
         put: view.attributes.put,
-        sentence: explained.sentence,
+        sentence,
         conditions: conditions
-            .map(|condition| Condition {
-                name: condition.name.replace('-', " "),
-                holds: condition.holds,
-                decides: condition.decides && !condition.holds,
-                value: condition.value,
-                source: condition.source,
-            })
+            .map(|condition| Condition::of(condition, reason))
             .collect(),
         chart: None,
         flow: flow(&ended(explained.last_trace, view.running)),
@@ -227,5 +279,46 @@ fn value_of(values: &Value, name: &str) -> String {
         }
         Some(Value::Object(table)) if table.is_empty() => "none".to_owned(),
         Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(name: &str, holds: bool, decides: bool) -> ConditionView {
+        ConditionView {
+            name: name.to_owned(),
+            holds,
+            decides,
+            value: String::new(),
+            source: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_idle_or_not_asked_is_not_bad() {
+        let tone = |name, holds, decides, reason| {
+            Condition::of(condition(name, holds, decides), reason).tone
+        };
+        assert_eq!(tone("messages-count", false, true, Some("empty")), "calm");
+        assert_eq!(
+            tone("messages-count", false, true, Some("parked-message")),
+            "bad"
+        );
+        assert_eq!(
+            tone("messages-count", false, true, Some("retry-delay")),
+            "warn"
+        );
+        assert_eq!(tone("starts-owed", false, false, Some("paused")), "calm");
+        assert_eq!(tone("get-enabled", true, false, Some("paused")), "good");
+        // At the verdict "fire" one may decide by being met.
+        assert_eq!(tone("depth-reached", true, true, None), "good");
+    }
+
+    #[test]
+    fn a_condition_is_said_for_a_person() {
+        assert_eq!(said("not-paused"), "Nothing is paused");
+        assert_eq!(said("some-other"), "some other");
     }
 }

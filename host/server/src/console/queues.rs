@@ -66,7 +66,8 @@ impl Standing {
                 word: "runs".to_owned(),
                 text: format::of(u64::from(view.running), "task") + " in process",
             },
-            Some("empty") => standing("calm", "empty"),
+            Some("empty") => standing("calm", "idle"),
+            Some("trigger-type-none") => standing("calm", "no trigger"),
             Some(reason) => standing(tone_of(reason), reason),
         }
     }
