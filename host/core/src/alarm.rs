@@ -124,13 +124,23 @@ pub struct Change {
     pub news: News,
 }
 
+/// The two clocks that alarms go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// The time of day, which people set.
+    pub time: Timestamp,
+    /// How long the host has been running, milliseconds, at least 1: nobody sets it, and it stands
+    /// still while the machine sleeps. How long nothing happened goes by it.
+    pub ran: Millis,
+}
+
 /// What a queue remembers for its alarms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watch {
     raised: u16,
-    /// When a message was last got, or the queue last held none that counts; zero before the first
-    /// look.
-    got: Timestamp,
+    /// When a message was last got, or the queue last held none that counts, as [`Now::ran`]; zero
+    /// before the first look.
+    got: Millis,
     /// The caller's count of commits that took messages off, at the last look.
     removals: u64,
 }
@@ -150,12 +160,12 @@ pub struct Seen<'a> {
 
 impl Watch {
     /// Notes a change of the queue's counts, before it is added to `counts`. `removals` is a number
-    /// that grows whenever messages leave the queue for good.
-    pub fn notice(&mut self, counts: &Counts, change: &Counts, removals: u64, now: Timestamp) {
+    /// that grows whenever messages leave the queue for good; `ran` is [`Now::ran`].
+    pub fn notice(&mut self, counts: &Counts, change: &Counts, removals: u64, ran: Millis) {
         let taken = change.in_unit > 0 || change.leased > 0 || self.removals != removals;
         self.removals = removals;
         if taken || counts.counted(0) <= 0 {
-            self.got = now;
+            self.got = ran;
         }
     }
 
@@ -196,17 +206,26 @@ impl Watch {
 
     /// True when [`Seen::oldest`] matters. A healthy queue's is never looked for.
     #[must_use]
-    pub fn wants_oldest(&self, facts: &Facts<'_>, now: Timestamp) -> bool {
+    pub fn wants_oldest(&self, facts: &Facts<'_>, now: Now) -> bool {
         let Some(limit) = facts.attributes.alarm_oldest else {
             return false;
         };
-        self.got > Timestamp(0) && now.since(self.got) > limit && nothing_serves(facts, now)
+        self.got > 0 && self.idle(now) > limit && nothing_serves(facts, now.time)
+    }
+
+    /// How long no message was got.
+    fn idle(&self, now: Now) -> Millis {
+        now.ran.saturating_sub(self.got)
     }
 
     /// The rule. Costs the same whatever the queue holds; answers with nothing when nothing is new.
-    pub fn judge(&mut self, seen: &Seen<'_>, now: Timestamp) -> Vec<Change> {
-        if self.got == Timestamp(0) {
-            self.got = now;
+    pub fn judge(&mut self, seen: &Seen<'_>, now: Now) -> Vec<Change> {
+        // A queue that is full when the host starts was so before: who puts there is refused.
+        let mut refused = seen.refused;
+        if self.got == 0 {
+            self.got = now.ran;
+            let depth = unsigned(seen.facts.counts.depth());
+            refused |= depth >= seen.facts.attributes.max_depth;
         }
         let was_high = self.raised & Alarm::DepthHigh.bit() != 0;
         let was_full = self.raised & Alarm::QueueFull.bit() != 0;
@@ -214,8 +233,8 @@ impl Watch {
             (Alarm::OldestWaiting, self.oldest_waiting(seen, now)),
             (Alarm::ServiceInterval, self.unserved(seen, now)),
             (Alarm::DepthHigh, depth_high(seen, was_high)),
-            (Alarm::QueueFull, queue_full(seen, was_full)),
-            (Alarm::HeldByError, held_by_error(seen, now)),
+            (Alarm::QueueFull, queue_full(seen, refused, was_full)),
+            (Alarm::HeldByError, held_by_error(seen, now.time)),
             (Alarm::ParkedMessage, parked(seen)),
             (Alarm::DeadLetter, dead_letter(seen)),
         ];
@@ -226,29 +245,28 @@ impl Watch {
                 changes.push(Change { alarm, news });
             }
         }
-        if was_high
-            && self.raised & Alarm::DepthHigh.bit() == 0
-            && let Some(low) = seen.facts.attributes.alarm_depth_low
-        {
-            let text = format!(
-                "queue \"{}\" is down to {low} % of its max-depth ({})",
-                seen.queue,
-                filled(seen)
-            );
-            changes.push(Change {
+        let is_high = self.raised & Alarm::DepthHigh.bit() != 0;
+        if was_high && !is_high {
+            changes.extend(depth_low(seen).map(|text| Change {
                 alarm: Alarm::DepthLow,
                 news: News::Told(text),
-            });
+            }));
         }
         changes
     }
 
-    fn oldest_waiting(&self, seen: &Seen<'_>, now: Timestamp) -> Option<String> {
+    fn oldest_waiting(&self, seen: &Seen<'_>, now: Now) -> Option<String> {
         let limit = seen.facts.attributes.alarm_oldest?;
         if !self.wants_oldest(&seen.facts, now) {
             return None;
         }
-        let age = now.since(seen.oldest?);
+        let put = seen.oldest?;
+        let age = if put > now.time {
+            // The clock was set back since: it has waited at least as long as nothing was got.
+            self.idle(now)
+        } else {
+            now.time.since(put)
+        };
         let counted = seen.facts.counted();
         (age > limit).then(|| {
             format!(
@@ -260,10 +278,10 @@ impl Watch {
         })
     }
 
-    fn unserved(&self, seen: &Seen<'_>, now: Timestamp) -> Option<String> {
+    fn unserved(&self, seen: &Seen<'_>, now: Now) -> Option<String> {
         let interval = seen.facts.attributes.service_interval;
         let counted = seen.facts.counted();
-        let idle = now.since(self.got);
+        let idle = self.idle(now);
         (interval > 0 && counted > 0 && idle >= interval).then(|| {
             format!(
                 "queue \"{}\": {} and none was got for {}",
@@ -301,6 +319,11 @@ fn reaches(depth: u64, percent: u8, max: u64) -> bool {
     depth.saturating_mul(100) >= max.saturating_mul(u64::from(percent))
 }
 
+/// Whether `depth` is at most `percent` of `max`.
+fn is_down_to(depth: u64, percent: u8, max: u64) -> bool {
+    depth.saturating_mul(100) <= max.saturating_mul(u64::from(percent))
+}
+
 fn filled(seen: &Seen<'_>) -> String {
     let depth = unsigned(seen.facts.counts.depth());
     format!("depth {depth} of {}", seen.facts.attributes.max_depth)
@@ -314,28 +337,40 @@ fn depth_high(seen: &Seen<'_>, was: bool) -> Option<String> {
     let low = attributes.alarm_depth_low.unwrap_or(high - high / 10);
     let above = depth > 0 && reaches(depth, high, max);
     // Once raised it stays until the low level is reached.
-    let stays = was && depth.saturating_mul(100) > max.saturating_mul(u64::from(low));
+    let stays = was && !is_down_to(depth, low, max);
     (above || stays).then(|| {
         let text = filled(seen);
         format!(
-            "queue \"{}\" is at {high} % of its max-depth ({text})",
+            "queue \"{}\" has reached {high} % of its max-depth ({text}); over at {low} %",
             seen.queue
         )
     })
 }
 
-fn queue_full(seen: &Seen<'_>, was: bool) -> Option<String> {
+/// The pair of [`depth_high`], asked when that is over. It may be over because its level is another
+/// now, and then the queue has not run low.
+fn depth_low(seen: &Seen<'_>) -> Option<String> {
+    let attributes = seen.facts.attributes;
+    let low = attributes.alarm_depth_low?;
+    let depth = unsigned(seen.facts.counts.depth());
+    is_down_to(depth, low, attributes.max_depth).then(|| {
+        let text = filled(seen);
+        format!(
+            "queue \"{}\" is down to {low} % of its max-depth ({text})",
+            seen.queue
+        )
+    })
+}
+
+fn queue_full(seen: &Seen<'_>, refused: bool, was: bool) -> Option<String> {
     let attributes = seen.facts.attributes;
     let depth = unsigned(seen.facts.counts.depth());
     let max = attributes.max_depth;
     let room = attributes.alarm_depth_high.map_or(FULL_AGAIN, u64::from);
     let has_room = depth < max && depth.saturating_mul(100) <= max.saturating_mul(room);
-    (seen.refused || (was && !has_room)).then(|| {
+    (refused || (was && !has_room)).then(|| {
         let text = filled(seen);
-        format!(
-            "queue \"{}\" is full ({text}) and refused a put",
-            seen.queue
-        )
+        format!("queue \"{}\" is full ({text}) and refuses puts", seen.queue)
     })
 }
 
@@ -349,7 +384,8 @@ fn held_by_error(seen: &Seen<'_>, now: Timestamp) -> Option<String> {
             | HoldReason::StartFailed(_)
     );
     let counted = seen.facts.counted();
-    let long = now.since(held.since) >= ERROR_GRACE;
+    // Where the clock was set back since, nobody knows for how long.
+    let long = held.since > now || now.since(held.since) >= ERROR_GRACE;
     (is_error && long && counted > 0).then(|| {
         format!(
             "queue \"{}\": {} and no task can be started: {} [{}]",

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use oncue_core::alarm::{Alarm, Change, News, Seen};
+use oncue_core::alarm::{Alarm, Change, News, Now, Seen};
 use oncue_core::names::{PluginName, QueueName};
 use oncue_core::time::Timestamp;
 
@@ -105,9 +105,13 @@ impl Manager {
         let Some(entry) = self.queues.get_mut(queue) else {
             return;
         };
+        let both = Now {
+            time: now,
+            ran: self.ran,
+        };
         let mut watch = entry.watch;
         let facts = entry.facts(&self.host, &self.processes);
-        let wants = watch.wants_oldest(&facts, now);
+        let wants = watch.wants_oldest(&facts, both);
         let priority = entry.attributes.trigger_priority;
         let oldest = wants.then(|| self.shared.store.oldest(queue, priority));
         let cell = self.shared.cell(queue);
@@ -117,7 +121,7 @@ impl Manager {
             oldest: oldest.flatten(),
             refused: cell.is_some_and(|cell| cell.take_refused()),
         };
-        let changes = watch.judge(&seen, now);
+        let changes = watch.judge(&seen, both);
         entry.watch = watch;
         for change in changes {
             self.alarm_changed(Subject::Queue(queue.clone()), change, now);

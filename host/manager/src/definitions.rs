@@ -198,7 +198,6 @@ impl Manager {
         definition.alter(patch);
         self.check_queue(name, &definition)?;
         self.redefine_queue(name, definition)?;
-        self.judge(name, now);
         self.defined("queue", name.as_str(), now);
         self.queue_view(name, now)
     }
@@ -230,9 +229,11 @@ impl Manager {
         self.write_rows(rows)?;
         let before = Arc::clone(&entry.attributes);
         self.queues.define(name, definition);
-        self.schedules
+        let goes_on = self
+            .schedules
             .define(name, attributes.schedule.as_deref(), now);
-        if attributes.schedule.is_none() {
+        if !goes_on {
+            // What could not be put is not to be put any more.
             self.turn_alarm(name, Alarm::ScheduleRefused, None, now);
         }
         if let Some(entry) = self.queues.get_mut(name) {
@@ -247,6 +248,7 @@ impl Manager {
         }
         self.write_control(name);
         self.ready.push(name);
+        self.judge(name, now);
         Ok(())
     }
 

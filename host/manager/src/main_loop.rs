@@ -120,6 +120,8 @@ pub struct Manager {
     /// What the program was built from.
     pub(crate) build: crate::status::BuildView,
     pub(crate) started: Timestamp,
+    /// [`crate::Clock::ran`], as at the beginning of this turn.
+    pub(crate) ran: Millis,
     pub(crate) triggers: u64,
     pub(crate) asked: u64,
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
@@ -142,6 +144,7 @@ impl Manager {
     /// One turn. Answers with the time at which the next one is wanted, events aside.
     pub fn turn(&mut self) -> Timestamp {
         let now = self.shared.now();
+        self.ran = self.shared.clock.ran();
         self.host.draining = self.shared.phase() != Phase::Running;
         self.poll_commits();
         // First what time alone has changed, so that the rule sees the state as it is now.
@@ -214,7 +217,7 @@ impl Manager {
             return;
         };
         let removals = cell.removals();
-        entry.watch.notice(&entry.counts, &delta, removals, now);
+        entry.watch.notice(&entry.counts, &delta, removals, self.ran);
         entry.apply(&delta, now);
         if let Some(marked) = cell.take_marked() {
             let note = self.notes.entry(cell.name.clone()).or_default();
@@ -464,6 +467,7 @@ impl Manager {
                 Poll::Ready(Ok(_)) => false,
                 Poll::Ready(Err(error)) => {
                     tracing::warn!(%error, "a unit of work that no task waits for was refused");
+                    shared.note_refusal(&error);
                     if let Some((owner, places)) = pending.held.take() {
                         shared.store.release(owner, &places);
                     }

@@ -155,6 +155,7 @@ impl Manager {
                 .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed),
             build: config.build,
             started: now,
+            ran: 1,
             triggers: 0,
             asked: 0,
             outcomes: std::collections::BTreeMap::new(),

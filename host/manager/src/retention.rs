@@ -55,7 +55,10 @@ impl Retention {
 impl Manager {
     /// Drops records that are too old. The work of one call is bounded.
     pub(crate) fn retain_records(&mut self, now: Timestamp) {
-        if now < self.records_looked || self.host.store_stopped || self.host.draining {
+        // Further off than a period: the clock was set back, and would be waited for.
+        let set_back = self.records_looked > now.after(LOOK_PERIOD);
+        let is_due = now >= self.records_looked || set_back;
+        if !is_due || self.host.store_stopped || self.host.draining {
             return;
         }
         self.records_looked = now.after(LOOK_PERIOD);

@@ -18,7 +18,7 @@ use oncue_core::names::QueueName;
 use oncue_core::schedule::{DueTime, IN_TIME, Missed, Schedule, Timetable};
 use oncue_core::time::{Millis, Timestamp};
 use oncue_core::unit_of_work::{IdempotencyKey, Put, RecordChange, RecordKind, Unit};
-use oncue_store::{Commit, CommitError};
+use oncue_store::Commit;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
@@ -109,22 +109,24 @@ impl Schedules {
         }
     }
 
-    /// A queue's definition is in force, or the queue is gone. A schedule of the same times goes on
-    /// as it was.
+    /// A queue's definition is in force, or the queue is gone. True when a schedule goes on as it
+    /// was: one of the same times does.
     pub(crate) fn define(
         &mut self,
         queue: &QueueName,
         schedule: Option<&Schedule>,
         now: Timestamp,
-    ) {
+    ) -> bool {
         let Some(schedule) = schedule else {
             self.forget(queue);
-            return;
+            return false;
         };
         let known = self.entries.get(queue);
-        if known.is_none_or(|known| !known.is_of(schedule)) {
+        let goes_on = known.is_some_and(|known| known.is_of(schedule));
+        if !goes_on {
             self.restore(queue, schedule, now);
         }
+        goes_on
     }
 
     /// Takes a schedule in whose last time is known.
@@ -233,6 +235,10 @@ impl Manager {
                 Step::Skip(at) => {
                     tracing::info!(%queue, missed = at.0, "a scheduled put was missed and skipped");
                     self.schedules.done(&queue, at);
+                    if self.could_put(&queue) {
+                        // Else it would stand until the next time, with nothing wrong any more.
+                        self.turn_alarm(&queue, Alarm::ScheduleRefused, None, now);
+                    }
                 }
                 Step::Refused(why) => {
                     self.schedules.look_at(&queue, Some(now.after(AGAIN)));
@@ -254,6 +260,14 @@ impl Manager {
                 }
             }
         }
+    }
+
+    fn could_put(&self, queue: &QueueName) -> bool {
+        let cell = self.shared.cell(queue);
+        cell.is_some_and(|cell| {
+            let attributes = cell.attributes.load();
+            attributes.put && cell.depth() < attributes.max_depth
+        })
     }
 
     fn scheduled_step(&self, queue: &QueueName, now: Timestamp) -> Step {
@@ -353,9 +367,7 @@ impl Manager {
                 }
                 Err(error) => {
                     self.schedules.look_at(&queue, Some(now.after(AGAIN)));
-                    if let CommitError::QueueFull { queue, .. } = &error {
-                        self.shared.refused_for_room(queue);
-                    }
+                    self.shared.note_refusal(&error);
                     let why = format!("queue \"{queue}\": the scheduled put was refused: {error}");
                     self.turn_alarm(&queue, Alarm::ScheduleRefused, Some(why), now);
                 }

@@ -18,7 +18,7 @@ use oncue_core::queue::{Counts, SparseCounts};
 use oncue_core::quick_hash::QuickMap;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::OwnerId;
-use oncue_store::{ChangeSink, StopReason, Store};
+use oncue_store::{ChangeSink, CommitError, StopReason, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, broadcast};
 
@@ -399,6 +399,14 @@ impl Shared {
         // Messages that came in between went by the old answer: they are looked at again.
         if heed && cell.dirty.load(Ordering::SeqCst) != CLEAN {
             self.inbox.nudge();
+        }
+    }
+
+    /// A unit of work was refused: where that was for want of room, as
+    /// [`Self::refused_for_room`].
+    pub(crate) fn note_refusal(&self, error: &CommitError) {
+        if let CommitError::QueueFull { queue, .. } = error {
+            self.refused_for_room(queue);
         }
     }
 

@@ -68,7 +68,9 @@ impl Sweep {
     /// How many queues are due now; none before the next slice is. A late one takes over what those
     /// that it has delayed would have done.
     fn due(&mut self, now: Timestamp) -> Option<usize> {
-        if now < self.next {
+        // Further off than a period: the clock was set back, and would be waited for.
+        let set_back = self.next > now.after(self.period);
+        if now < self.next && !set_back {
             return None;
         }
         let (slices, gap) = self.slices();

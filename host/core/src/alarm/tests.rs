@@ -11,6 +11,13 @@ struct Case {
     queue: QueueName,
     refused: bool,
     oldest: Option<Timestamp>,
+    /// How far the clock was set: forward, or back.
+    set: i64,
+}
+
+/// The running clock's time, `millis` after the first look.
+fn ran(millis: u64) -> Millis {
+    1 + millis
 }
 
 impl Case {
@@ -21,6 +28,7 @@ impl Case {
             queue: queue("q"),
             refused: false,
             oldest: Some(NOW),
+            set: 0,
         };
         case.scene.attributes.max_depth = 10;
         assert_eq!(case.news(0), [""; 0]);
@@ -35,7 +43,11 @@ impl Case {
             oldest: self.oldest,
             refused: std::mem::take(&mut self.refused),
         };
-        let changes = self.watch.judge(&seen, later(millis));
+        let now = Now {
+            time: Timestamp(later(millis).0.saturating_add_signed(self.set)),
+            ran: ran(millis),
+        };
+        let changes = self.watch.judge(&seen, now);
         let named = changes.into_iter().map(|change| {
             let name = change.alarm.as_str();
             match change.news {
@@ -92,7 +104,7 @@ fn an_old_message_that_nothing_serves_rings_once_and_again_after_it_was_served()
         ..Counts::NOTHING
     };
     case.watch
-        .notice(&case.scene.counts, &taken, 0, later(2 * LIMIT));
+        .notice(&case.scene.counts, &taken, 0, ran(2 * LIMIT));
     assert_eq!(case.news(3 * LIMIT), [""; 0]);
     assert_eq!(case.news(3 * LIMIT + 1), ["oldest-waiting"]);
 }
@@ -138,11 +150,11 @@ fn nothing_got_for_the_service_interval_rings_while_messages_wait() {
     assert_eq!(case.news(9_000), [""; 0]);
     // Somebody got one.
     case.watch
-        .notice(&case.scene.counts, &Counts::NOTHING, 1, later(9_000));
+        .notice(&case.scene.counts, &Counts::NOTHING, 1, ran(9_000));
     assert_eq!(case.news(9_000), ["-service-interval"]);
     // The queue was empty for long: the time begins with the message.
     case.watch
-        .notice(&Counts::NOTHING, &ready(0, 1), 1, later(60_000));
+        .notice(&Counts::NOTHING, &ready(0, 1), 1, ran(60_000));
     assert_eq!(case.news(64_999), [""; 0]);
     assert_eq!(case.news(65_000), ["service-interval"]);
 }
@@ -161,6 +173,52 @@ fn depth_rings_at_high_and_not_again_before_low() {
     assert_eq!(case.depth(7), ["-depth-high"]);
     case.scene.attributes.alarm_depth_high = None;
     assert_eq!(case.depth(10), [""; 0]);
+}
+
+#[test]
+fn depth_that_is_not_low_is_not_told_low_when_its_level_is_taken_away_or_raised() {
+    let mut case = Case::new(TriggerType::None, ready(0, 1));
+    assert_eq!(case.depth(9), ["depth-high"]);
+    case.scene.attributes.alarm_depth_high = None;
+    assert_eq!(case.news(0), ["-depth-high"]);
+    case.scene.attributes.alarm_depth_high = Some(80);
+    assert_eq!(case.news(0), ["depth-high"]);
+    case.scene.attributes.alarm_depth_low = Some(30);
+    case.scene.attributes.max_depth = 20;
+    assert_eq!(case.news(0), [""; 0], "45 % is neither high nor low");
+    assert_eq!(case.depth(6), ["-depth-high", ".depth-low"]);
+}
+
+#[test]
+fn a_queue_that_is_full_at_the_start_rings_at_once() {
+    let mut case = Case::new(TriggerType::None, ready(0, 1));
+    case.scene.counts = ready(0, 10);
+    case.watch = Watch::default();
+    assert_eq!(case.news(0), ["depth-high", "queue-full"]);
+    assert_eq!(case.news(1), [""; 0]);
+    assert_eq!(case.depth(2), ["-depth-high", "-queue-full", ".depth-low"]);
+    assert_eq!(case.depth(10), ["depth-high"], "nobody was refused yet");
+}
+
+#[test]
+fn a_clock_that_is_set_neither_rings_nor_silences() {
+    const DAY: i64 = 86_400_000;
+    for set in [DAY, -DAY] {
+        let mut case = Case::new(TriggerType::First, ready(0, 1));
+        case.scene.attributes.service_interval = LIMIT;
+        case.set = set;
+        assert_eq!(case.news(1_000), [""; 0], "{set}");
+        assert_eq!(case.news(LIMIT - 1), [""; 0], "{set}");
+        assert_eq!(case.news(LIMIT), ["service-interval"], "{set}");
+        assert_eq!(case.news(LIMIT + 1), ["oldest-waiting"], "{set}");
+        case.set = 0;
+        assert_eq!(case.news(LIMIT + 2), [""; 0], "{set}");
+    }
+    // Of a hold that began later than now, nobody knows how long it has lasted.
+    let mut case = Case::new(TriggerType::First, ready(0, 1));
+    case.scene.held = Some(held(Step::S60, HoldReason::NoProcess(None), NOW));
+    case.set = -DAY;
+    assert_eq!(case.news(0), ["held-by-error"]);
 }
 
 #[test]

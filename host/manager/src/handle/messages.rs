@@ -7,7 +7,7 @@ use oncue_core::code::Code;
 use oncue_core::message::{Body, MessageId};
 use oncue_core::names::QueueName;
 use oncue_core::unit_of_work::{Disposition, PutAnswer, Settle, Unit};
-use oncue_store::{Browse, Browsed, CommitError, MessageState, Page};
+use oncue_store::{Browse, Browsed, MessageState, Page};
 
 use super::Handle;
 use crate::error::ApiError;
@@ -108,8 +108,8 @@ impl Handle {
         }
         let began = self.shared.trace_time();
         let answer = self.shared.store.commit(unit).await;
-        if let Err(CommitError::QueueFull { queue, .. }) = &answer {
-            self.shared.refused_for_room(queue);
+        if let Err(error) = &answer {
+            self.shared.note_refusal(error);
         }
         let answer = answer.map(|receipt| receipt.puts).map_err(ApiError::from);
         if let Ok(answers) = &answer {

@@ -236,6 +236,7 @@ impl TaskSession {
         match answer {
             Ok(_) => self.is_durable(submitted),
             Err(error) => {
+                self.shared.note_refusal(&error);
                 let places: Vec<_> = submitted.taken.iter().map(TakenMessage::place).collect();
                 self.shared.store.release(submitted.owner, &places);
                 self.pipeline.lock().refusal.get_or_insert(error);

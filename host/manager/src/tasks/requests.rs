@@ -95,6 +95,7 @@ impl TaskSession {
             .store
             .commit(unit)
             .await
+            .inspect_err(|error| self.shared.note_refusal(error))
             .map_err(|error| match error {
                 CommitError::QueueFull { .. } | CommitError::Full => {
                     PortError::Full(error.to_string())

@@ -2,14 +2,16 @@
 
 use oncue_core::alarm::Alarm;
 use oncue_core::outcome::{CallEnd, Failure};
+use oncue_core::time::Timestamp;
 use oncue_manager::ManagerConfig;
 use oncue_manager::reload::PluginState;
 use oncue_manager::status::HostEvent;
+use oncue_manager::tasks::port::PortError;
 use oncue_store::Store;
 use tokio::sync::broadcast::Receiver;
 
 use crate::rig::Rig;
-use crate::values::{name, retry, update};
+use crate::values::{Pairs, name, plain, queue_patch, retry, update};
 
 const MINUTE: u64 = 60_000;
 
@@ -121,7 +123,7 @@ fn depth_rings_high_full_and_low() {
     assert_eq!(told(&mut events), ["depth-high"]);
     rig.put("q", "m");
     for _ in 0..3 {
-        let refused = rig.put_all(vec![crate::values::plain("q", "m")]);
+        let refused = rig.put_all(vec![plain("q", "m")]);
         assert_eq!(refused.unwrap_err().code.as_str(), "queue-full");
         rig.advance(1_000);
     }
@@ -186,7 +188,7 @@ fn a_parked_message_rings() {
         ],
     );
     rig.put("full", "x");
-    let attributes: crate::values::Pairs<'_> = &[
+    let attributes: Pairs<'_> = &[
         ("trigger", "first"),
         ("process", "q"),
         ("backout-queue", "full"),
@@ -245,4 +247,134 @@ fn a_queue_that_is_deleted_takes_its_alarms_along() {
         .unwrap();
     assert_eq!(told(&mut events), ["-service-interval"]);
     assert_eq!(raised(&mut rig), []);
+}
+
+/// A queue of one place, and a task that has put there in a unit that is still open.
+fn unit_for_one_place(rig: &mut Rig) -> std::sync::Arc<oncue_manager::tasks::TaskSession> {
+    let one: Pairs<'_> = &[
+        ("max-depth", "1"),
+        ("alarm-depth-high", "never"),
+        ("trigger", "none"),
+    ];
+    rig.define("out", one);
+    rig.trigger_plugin("pipe", &[("grants.put", "out")], &[("in", &[])]);
+    rig.put("in", "m");
+    let task = rig.next_task();
+    rig.got(&task);
+    task.put(plain("out", "late")).expect("there is room");
+    task
+}
+
+#[test]
+fn a_unit_of_work_that_finds_no_room_at_its_commit_rings() {
+    let mut rig = Rig::new();
+    let mut events = rig.handle.events();
+    let task = unit_for_one_place(&mut rig);
+    rig.put("out", "quicker");
+    let refused = rig.drive(task.commit());
+    assert!(matches!(refused, Err(PortError::Full(_))), "{refused:?}");
+    rig.advance(1_000);
+    assert_eq!(told(&mut events), ["queue-full"]);
+    assert_eq!(raised(&mut rig), about("queue-full", "out"));
+    rig.end(&task, CallEnd::Ok);
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.clear(&name("out")).await })
+        .unwrap();
+    assert_eq!(told(&mut events), ["-queue-full"]);
+}
+
+#[test]
+fn a_full_queue_rings_again_after_a_kill_and_once() {
+    let mut rig = Rig::new();
+    let task = unit_for_one_place(&mut rig);
+    rig.put("out", "quicker");
+    let mut rig = rig.reopen(ManagerConfig::default(), vec![task]);
+    let mut events = rig.handle.events();
+    for _ in 0..5 {
+        rig.advance(1_000);
+    }
+    assert_eq!(raised(&mut rig), about("queue-full", "out"));
+    let refused = rig.put_all(vec![plain("out", "m")]);
+    assert_eq!(refused.unwrap_err().code.as_str(), "queue-full");
+    rig.advance(1_000);
+    let told = told(&mut events);
+    assert!(told.len() <= 1, "{told:?}");
+}
+
+/// Alters the queue `q`.
+fn alter(rig: &mut Rig, attributes: Pairs<'_>) {
+    let (handle, patch) = (rig.handle.clone(), queue_patch(attributes));
+    rig.ask(async move { handle.alter_queue(name("q"), patch).await })
+        .expect("the queue is valid");
+}
+
+#[test]
+fn an_alarm_whose_attribute_is_taken_away_is_over_at_once() {
+    let mut rig = Rig::new();
+    let mut events = rig.handle.events();
+    let attributes: Pairs<'_> = &[
+        ("trigger", "first"),
+        ("trigger-control", "off"),
+        ("service-interval", "10s"),
+        ("alarm-oldest", "10s"),
+        ("max-depth", "2"),
+    ];
+    rig.define("q", attributes);
+    rig.put_all(vec![plain("q", "1"), plain("q", "2")]).unwrap();
+    wait(&mut rig, 1);
+    assert_eq!(
+        told(&mut events),
+        ["depth-high", "service-interval", "oldest-waiting"]
+    );
+    for (attribute, over) in [
+        (("service-interval", "0s"), "-service-interval"),
+        (("alarm-oldest", "never"), "-oldest-waiting"),
+        (("alarm-depth-high", "never"), "-depth-high"),
+    ] {
+        alter(&mut rig, &[attribute]);
+        assert_eq!(told(&mut events), [over]);
+    }
+    assert_eq!(raised(&mut rig), []);
+}
+
+#[test]
+fn a_refused_schedule_that_is_altered_is_no_alarm_any_more() {
+    let mut rig = Rig::new();
+    let mut events = rig.handle.events();
+    let attributes: Pairs<'_> = &[
+        ("trigger", "none"),
+        ("put", "disabled"),
+        ("schedule", "* * * * *"),
+    ];
+    rig.define("q", attributes);
+    wait(&mut rig, 2);
+    assert_eq!(told(&mut events), ["schedule-refused"]);
+    alter(&mut rig, &[("schedule", "0 0 1 1 *")]);
+    assert_eq!(told(&mut events), ["-schedule-refused"]);
+    alter(&mut rig, &[("schedule", "* * * * *")]);
+    wait(&mut rig, 2);
+    alter(&mut rig, &[("schedule", "")]);
+    assert_eq!(told(&mut events), ["schedule-refused", "-schedule-refused"]);
+}
+
+#[test]
+fn a_clock_that_is_set_rings_for_nothing_and_stops_no_alarm() {
+    const DAY: u64 = 86_400_000;
+    for forward in [true, false] {
+        let mut rig = Rig::new();
+        rig.clock.advance(3 * DAY);
+        rig.advance(0);
+        let mut events = rig.handle.events();
+        rig.define("q", &[("trigger", "none"), ("service-interval", "10s")]);
+        rig.put("q", "m");
+        rig.advance(5_000);
+        let now = oncue_manager::Clock::now(rig.clock.as_ref()).0;
+        let time = if forward { now + DAY } else { now - DAY };
+        rig.clock.set(Timestamp(time));
+        rig.advance(1_000);
+        assert_eq!(told(&mut events), [""; 0], "{forward}");
+        rig.advance(4_000);
+        rig.advance(1_000);
+        assert_eq!(told(&mut events), ["service-interval"], "{forward}");
+    }
 }
