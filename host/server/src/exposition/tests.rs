@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use oncue_core::alarm::Alarm;
 use oncue_core::definition::QueuePatch;
 use oncue_core::names::QueueName;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
@@ -106,6 +107,45 @@ async fn the_dashboard_and_the_alerts_name_metrics_that_are_there() {
             .collect();
         assert!(unknown.is_empty(), "{file} names {unknown:?}");
     }
+}
+
+/// Alarms that are told by a rule about something else than `oncue_alarm_active`.
+const TOLD_ELSEWHERE: [(&str, &str); 5] = [
+    ("store-stopped", "OncueStoreStopped"),
+    ("parked-message", "OncueMessagesParked"),
+    ("quarantined", "OncuePluginQuarantined"),
+    ("held-by-error", "OncueQueueHeldByFault"),
+    ("dead-letter", "OncueDeadLetters"),
+];
+
+#[test]
+fn every_alarm_is_told_by_one_rule_and_shown_in_a_panel() {
+    let [(_, dashboard), (_, rules), _] = FILES;
+    // In expressions of the rules and of the panel, alarms go by their names.
+    let matched = |operator: &str| {
+        let quoted = rules
+            .split("alarm_active{alarm")
+            .filter_map(|rest| rest.strip_prefix(operator)?.strip_prefix('"'));
+        let names = quoted.filter_map(|rest| rest.split('"').next());
+        let names = names.flat_map(|names| names.split('|'));
+        names.map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let known: BTreeSet<&str> = Alarm::ALL.iter().map(|alarm| alarm.as_str()).collect();
+    for name in matched("!~").union(&matched("=~")) {
+        assert!(known.contains(name.as_str()), "no alarm is named {name:?}");
+    }
+    let elsewhere: BTreeSet<String> = TOLD_ELSEWHERE
+        .iter()
+        .map(|(alarm, _)| (*alarm).to_owned())
+        .collect();
+    assert_eq!(matched("!~"), elsewhere);
+    for (alarm, rule) in TOLD_ELSEWHERE {
+        let rule = format!("- alert: {rule}\n");
+        assert!(rules.contains(&rule), "{alarm} is told by {rule:?}");
+    }
+    let panel =
+        "sum(oncue_alarm_active{job=~\\\"$job\\\", instance=~\\\"$instance\\\"}) by (alarm)";
+    assert!(dashboard.contains(panel), "no panel has {panel}");
 }
 
 fn names(page: &str, format: Format) -> BTreeSet<String> {
