@@ -290,6 +290,101 @@ fn messages_of_one_unit_are_linked() {
     assert_eq!(linked, wanted);
 }
 
+/// Where the consumer of the tests asks from, in a trace of its own.
+const CONSUMER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// A get from `q` with that place in a trace, of a lease of `lease`; the token.
+fn get_from(host: &Host, lease: &str, from: &str) -> String {
+    let path = format!("/v1/queues/q/get?lease={lease}&wait=20s");
+    let headers = [("traceparent", from)];
+    let got = host.request("POST", &path, &headers, b"").expect("an answer");
+    let got = got.expect(200);
+    // What the message carries is its own, not the consumer's.
+    assert!(got.header("traceparent").expect("a context").contains(TRACE));
+    got.header("oncue-lease").expect("a token").to_owned()
+}
+
+fn linked(span: &Span) -> Vec<String> {
+    let links = span.links.iter();
+    links
+        .map(|link| format!("00-{}-{}-01", hex(&link.trace_id), hex(&link.span_id)))
+        .collect()
+}
+
+#[test]
+fn a_message_that_leaves_by_a_consumer_ends_its_trace_with_the_consumers_steps() {
+    let collector = Collector::start();
+    let home = Home::new();
+    let host = home.start_with(&["--otlp-endpoint", &collector.address()], &[]);
+    host.define_plain("q");
+    let id = host.put_with("q", &[("traceparent", PARENT), ("tracestate", "v=1")], b"hello");
+    let token = get_from(&host, "1m", CONSUMER);
+    let extend = format!("/v1/leases/{token}/extend?lease=2m");
+    host.post(&extend, b"").expect(200);
+    let ack = format!("/v1/leases/{token}/ack");
+    let headers = [("traceparent", CONSUMER)];
+    let acked = host.request("POST", &ack, &headers, b"").expect("an answer");
+    acked.expect(204);
+    let spans = collector.wait(3);
+    assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE));
+    assert!(spans.iter().all(|span| span.trace_state == "v=1"));
+    let put = one(&spans, "send q");
+    for (name, kind) in [("receive", "receive"), ("ack", "settle")] {
+        let span = one(&spans, &format!("{name} q"));
+        check_child(span, put);
+        assert_eq!(span.kind(), SpanKind::Client);
+        assert_eq!(linked(span), [CONSUMER]);
+        assert_eq!(attribute(span, "messaging.operation.name"), name);
+        assert_eq!(attribute(span, "messaging.operation.type"), kind);
+        assert_eq!(attribute(span, "messaging.message.id"), id);
+        assert_eq!(span.status.clone().unwrap_or_default().code, 0);
+    }
+    // A trace that its putter does not record is not recorded here, whatever the consumer does.
+    host.put_with("q", &[("traceparent", &PARENT.replace("-01", "-00"))], b"x");
+    let token = get_from(&host, "1m", CONSUMER);
+    host.post(&format!("/v1/leases/{token}/ack"), b"").expect(204);
+    assert_eq!(host.stop(), 0);
+    collector.wait(3);
+}
+
+#[test]
+fn a_message_that_its_consumer_fails_on_or_nobody_gets_says_so_in_its_trace() {
+    let collector = Collector::start();
+    let home = Home::new();
+    let host = home.start_with(&["--otlp-endpoint", &collector.address()], &[]);
+    let retries = json!({"trigger": "none", "backout-threshold": 3, "retry-delay": "0s"});
+    host.define("q", retries);
+    host.put_with("q", &[("traceparent", PARENT)], b"poison");
+    // A context that is none is no link, and no error.
+    let token = get_from(&host, "1m", "nonsense");
+    host.post(&format!("/v1/leases/{token}/nack"), b"").expect(204);
+    get_from(&host, "100ms", CONSUMER);
+    let token = get_from(&host, "1m", CONSUMER);
+    host.post(&format!("/v1/leases/{token}/nack"), b"").expect(204);
+    host.wait_for_depth(DEAD_LETTERS, 1);
+    let spans = collector.wait(7);
+    let failed = |name: &str| -> Vec<&Span> {
+        let named = spans.iter().filter(|span| span.name == name);
+        named
+            .inspect(|span| {
+                assert_eq!(hex(&span.trace_id), TRACE);
+                assert_eq!(span.status.as_ref().map(|status| status.code), Some(2));
+            })
+            .collect()
+    };
+    let ended = failed("lease-end q");
+    assert_eq!(attribute(ended[0], "error.type"), "lease-end");
+    assert_eq!(attribute(ended[0], "oncue.backout_count"), "1");
+    let last = failed("nack q")[1];
+    assert_eq!(attribute(last, "oncue.moved_to"), DEAD_LETTERS);
+    let links: Vec<_> = spans.iter().map(linked).collect();
+    assert_eq!(links.concat(), [CONSUMER; 2], "of the two gets that had one");
+    let headers = [("traceparent", PARENT), ("oncue-expiry", "100ms")];
+    host.put_with("q", &headers, b"short");
+    let spans = collector.wait(9);
+    check_child(one(&spans, "expire q"), spans.iter().rfind(|span| span.name == "send q").unwrap());
+}
+
 #[test]
 fn an_attempt_that_failed_says_so_and_put_nothing() {
     let collector = Collector::start();

@@ -9,6 +9,8 @@ use oncue_store::{Due, DueWhat};
 use crate::handle::consumer_failed;
 use crate::main_loop::Manager;
 use crate::metrics::By;
+use crate::traces::Span;
+use crate::traces::consumer::{Step, Stepping};
 
 /// Messages of one unit.
 const DUE_BATCH: usize = 1000;
@@ -42,18 +44,22 @@ impl Manager {
                 .iter()
                 .map(|d| (d.queue.clone(), d.message.header.id.sequence))
                 .collect();
-            let settles = dues.into_iter().map(|due| self.settle_due(due)).collect();
+            let mut told = Vec::new();
+            let settles = dues.into_iter().map(|due| self.settle_due(due, &mut told));
+            let settles = settles.collect();
             let unit = Unit {
                 owner: Some(owner),
                 settles,
                 ..Unit::default()
             };
-            self.submit(unit, Some((owner, places)));
+            self.submit_told(unit, Some((owner, places)), told);
         }
         self.shared.store.next_due()
     }
 
-    fn settle_due(&self, due: Due) -> Settle {
+    /// What becomes of a due message; what is to be told of it once that is durable goes to
+    /// `told`.
+    fn settle_due(&self, due: Due, told: &mut Vec<Span>) -> Settle {
         let Due {
             queue,
             message,
@@ -75,6 +81,22 @@ impl Manager {
                 disposition
             }
         };
+        let step = match what {
+            DueWhat::Wait(_) => None,
+            DueWhat::Expiry => Some(Step::Expire),
+            DueWhat::Lease => Some(Step::LeaseEnd),
+        };
+        if let Some(step) = step {
+            let step = Stepping {
+                queue: &queue,
+                message: &message,
+                step,
+                disposition: Some(&disposition),
+                began: self.shared.trace_time(),
+                caller: None,
+            };
+            told.extend(step.span(&self.shared));
+        }
         if !matches!(disposition, Disposition::Requeue(_)) {
             self.shared.settled(&queue, [sequence]);
         }

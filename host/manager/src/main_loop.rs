@@ -71,6 +71,8 @@ pub struct Pending {
     pub(crate) commit: Commit,
     /// What to give back if it is refused.
     pub(crate) held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
+    /// What is told in traces once it is durable.
+    pub(crate) told: Vec<Span>,
 }
 
 /// What the loop remembers of a queue beside its entry in the queue table, for people. There is
@@ -217,7 +219,9 @@ impl Manager {
             return;
         };
         let removals = cell.removals();
-        entry.watch.notice(&entry.counts, &delta, removals, self.ran);
+        entry
+            .watch
+            .notice(&entry.counts, &delta, removals, self.ran);
         entry.apply(&delta, now);
         if let Some(marked) = cell.take_marked() {
             let note = self.notes.entry(cell.name.clone()).or_default();
@@ -450,8 +454,18 @@ impl Manager {
         unit: Unit,
         held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
     ) {
+        self.submit_told(unit, held, Vec::new());
+    }
+
+    /// The same; `told` is told in traces once it is durable.
+    pub(crate) fn submit_told(
+        &mut self,
+        unit: Unit,
+        held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
+        told: Vec<Span>,
+    ) {
         let commit = self.shared.store.commit(unit);
-        self.pending.push(Pending { commit, held });
+        self.pending.push(Pending { commit, held, told });
     }
 
     fn poll_commits(&mut self) {
@@ -464,7 +478,10 @@ impl Manager {
         self.pending.retain_mut(
             |pending| match Pin::new(&mut pending.commit).poll(&mut context) {
                 Poll::Pending => true,
-                Poll::Ready(Ok(_)) => false,
+                Poll::Ready(Ok(_)) => {
+                    shared.tell_spans(std::mem::take(&mut pending.told));
+                    false
+                }
                 Poll::Ready(Err(error)) => {
                     tracing::warn!(%error, "a unit of work that no task waits for was refused");
                     shared.note_refusal(&error);

@@ -19,6 +19,7 @@ use crate::metrics::By;
 use crate::put::MAX_DELAY;
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::tasks::port::MAX_WAIT;
+use crate::traces::consumer::{Step, Stepping};
 
 /// Most messages of one get.
 pub const MAX_GET: u32 = 1000;
@@ -187,6 +188,7 @@ impl Handle {
         request: &GetRequest,
         selective: bool,
     ) -> Result<Vec<Leased>, ApiError> {
+        let began = self.shared.trace_time();
         let until = self.shared.now().after(request.lease);
         let leased: Vec<Leased> = messages
             .into_iter()
@@ -226,6 +228,17 @@ impl Handle {
             .applications
             .got
             .add(leased.len() as u64);
+        for one in &leased {
+            let step = Stepping {
+                queue: &request.queue,
+                message: &one.message,
+                step: Step::Receive,
+                disposition: None,
+                began,
+                caller: self.caller,
+            };
+            step.tell(&self.shared);
+        }
         unanswered.tokens.clear();
         Ok(leased)
     }
@@ -235,7 +248,8 @@ impl Handle {
     /// # Errors
     /// `unknown-lease` when it was settled or its end has passed and it was taken back.
     pub async fn ack(&self, token: LeaseToken) -> Result<(), ApiError> {
-        self.settle_lease(token, |_, _| Disposition::Remove).await
+        self.settle_lease(token, Some(Step::Ack), |_, _| Disposition::Remove)
+            .await
     }
 
     /// Gives a leased message back: a failed attempt, charged, retried after `delay` milliseconds
@@ -255,7 +269,7 @@ impl Handle {
                 format!("delay is {delay} ms; at most {MAX_DELAY} ms (a year) is allowed"),
             ));
         }
-        self.settle_lease(token, |queue, message| {
+        self.settle_lease(token, Some(Step::Nack), |queue, message| {
             let why = reason.unwrap_or_else(|| "given back by the consumer".to_owned());
             let trouble = Trouble::Nack(why);
             consumer_failed(&self.shared, queue, message, &trouble, delay)
@@ -271,7 +285,7 @@ impl Handle {
     pub async fn extend(&self, token: LeaseToken, lease: Millis) -> Result<Timestamp, ApiError> {
         check_lease(lease)?;
         let until = self.shared.now().after(lease);
-        self.settle_lease(token, |_, message| Disposition::Lease {
+        self.settle_lease(token, None, |_, message| Disposition::Lease {
             until,
             token,
             selective: is_selective(token),
@@ -284,8 +298,10 @@ impl Handle {
     async fn settle_lease(
         &self,
         token: LeaseToken,
+        step: Option<Step>,
         decide: impl FnOnce(&QueueName, &Message) -> Disposition,
     ) -> Result<(), ApiError> {
+        let began = self.shared.trace_time();
         let owner = self.shared.new_owner();
         let (queue, message) = self.shared.store.take_leased(owner, token)?;
         let sequence = message.header.id.sequence;
@@ -298,7 +314,7 @@ impl Handle {
         let done = disposition.clone();
         self.shared.settled(&queue, [sequence]);
         let settle = Settle {
-            queue,
+            queue: queue.clone(),
             sequence,
             disposition,
         };
@@ -310,6 +326,17 @@ impl Handle {
         self.shared.store.commit(unit).await?;
         self.shared.metrics.settled(By::Application, &done);
         held.settled();
+        if let Some(step) = step {
+            let step = Stepping {
+                queue: &queue,
+                message: &message,
+                step,
+                disposition: Some(&done),
+                began,
+                caller: self.caller,
+            };
+            step.tell(&self.shared);
+        }
         Ok(())
     }
 }
@@ -371,7 +398,8 @@ impl Drop for Unanswered<'_> {
                 for token in tokens {
                     let give_back =
                         |_: &QueueName, message: &Message| Disposition::Requeue(message.attempts);
-                    if let Err(error) = handle.settle_lease(token, give_back).await {
+                    let step = Some(Step::Release);
+                    if let Err(error) = handle.settle_lease(token, step, give_back).await {
                         tracing::debug!(%error, "a lease that nobody learned of ends by itself");
                     }
                 }

@@ -11,6 +11,7 @@ use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
 use oncue_core::outcome::Outcome;
 use oncue_core::time::Timestamp;
+use oncue_core::trace::TraceContext;
 use oncue_store::StoreStatus;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -48,6 +49,8 @@ pub const MAX_TASKS: usize = 1000;
 pub struct Handle {
     pub(crate) shared: Arc<Shared>,
     plugins: mpsc::Sender<PluginCommand>,
+    /// The place in its own trace from which the caller asks.
+    caller: Option<TraceContext>,
 }
 
 /// Which task records are wanted.
@@ -78,7 +81,21 @@ pub struct QueueFlow {
 
 impl Handle {
     pub(crate) fn new(shared: Arc<Shared>, plugins: mpsc::Sender<PluginCommand>) -> Self {
-        Self { shared, plugins }
+        Self {
+            shared,
+            plugins,
+            caller: None,
+        }
+    }
+
+    /// The same for a caller who asks from that place in a trace of its own: what it gets and
+    /// settles is linked to it.
+    #[must_use]
+    pub fn called_from(&self, caller: Option<TraceContext>) -> Self {
+        Self {
+            caller,
+            ..self.clone()
+        }
     }
 
     async fn ask<T>(&self, make: impl FnOnce(Answer<T>) -> Command) -> Result<T, ApiError> {

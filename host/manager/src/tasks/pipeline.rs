@@ -312,6 +312,7 @@ impl TaskSession {
             orphans.push(Pending {
                 commit: unit.commit,
                 held: Some((unit.owner, places)),
+                told: Vec::new(),
             });
         }
         if !orphans.is_empty() {

@@ -10,6 +10,7 @@
 //! | `send` | a put is durable, or refused | the putter's context, or none |
 //! | `trigger` | the task that it led to has ended | the first recorded message of the task |
 //! | `process` | a handler's work is durable, or undone | the message; of the first: the trigger |
+//! | `receive`, `ack`, `nack`, ... | a consumer's lease is durable, or its end | the message |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,9 @@ use crate::metrics::Count;
 use crate::tasks::TaskId;
 
 pub mod call;
+pub mod consumer;
+
+use consumer::Consumed;
 
 /// Spans that may wait for their exporter, unless the host says otherwise.
 pub const WAITING_SPANS: usize = 8192;
@@ -102,6 +106,8 @@ pub enum What {
     Trigger(Box<Fired>),
     /// A handler at work on a message, or on several as one unit of work.
     Process(Box<Work>),
+    /// A step of a consumer outside of the host.
+    Consumer(Box<Consumed>),
 }
 
 /// A trigger that led to a task.

@@ -9,6 +9,7 @@ use oncue_core::definition::Raw;
 use oncue_core::names::QueueName;
 use oncue_core::quantity::format_millis;
 use oncue_core::time::Millis;
+use oncue_core::trace::{PARENT, TraceContext};
 use oncue_manager::handle::{DEFAULT_LEASE, GetRequest, Leased, MAX_GET, MAX_LEASE, MIN_LEASE};
 use oncue_manager::tasks::port::MAX_WAIT;
 use serde::Serialize;
@@ -49,7 +50,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
             description = "How long the leases hold, `100ms` to `12h`; `30s` if left out"),
         ("id" = Option<String>, Query, description = "Only this message"),
         ("correlation-id" = Option<String>, Query,
-            description = "Only messages with this correlation id")
+            description = "Only messages with this correlation id"),
+        ("traceparent" = Option<String>, Header,
+            description = "The caller's place in a trace: linked from the messages' traces")
     ),
     responses(
         (status = 200, description = "One message, or a list", content(
@@ -68,11 +71,12 @@ async fn get_messages(
 ) -> Answer<Response> {
     let request = read_get(queue.clone(), &query)?;
     let is_list = request.max > 1;
+    let handle = app.handle.called_from(caller(&headers));
     let _place = app.admit_waiting()?;
     let leased = tokio::select! {
         // First, so that messages that are already leased are not dropped for a stop.
         biased;
-        leased = app.handle.get(request) => leased?,
+        leased = handle.get(request) => leased?,
         () = app.stopped() => Vec::new(),
     };
     if leased.is_empty() {
@@ -175,19 +179,33 @@ fn lease(raw: &Raw) -> Result<Millis, String> {
     ))
 }
 
+/// The place in its own trace from which a caller asks. One that cannot be understood, or is given
+/// twice, is none.
+fn caller(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut given = headers.get_all(PARENT).iter();
+    let one = given.next().filter(|_| given.next().is_none())?;
+    TraceContext::parse(one.to_str().ok()?)
+}
+
 /// Settles a leased message for good.
 #[utoipa::path(
     post, path = "/v1/leases/{token}/ack", tag = "leases",
-    params(("token" = String, Path, description = "The lease")),
+    params(
+        ("token" = String, Path, description = "The lease"),
+        ("traceparent" = Option<String>, Header,
+            description = "The caller's place in a trace: linked from the message's trace")
+    ),
     responses((status = 204, description = "The message is gone"), Common, Absent, Conflict)
 )]
 async fn ack_lease(
     State(app): State<App>,
     TokenPath(token): TokenPath,
     query: Query,
+    headers: HeaderMap,
 ) -> Answer<StatusCode> {
     query.nothing()?;
-    app.handle.ack(token).await?;
+    let handle = app.handle.called_from(caller(&headers));
+    handle.ack(token).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,7 +225,11 @@ pub(super) struct NackSchema {
 /// queue. The fields may stand in the query instead.
 #[utoipa::path(
     post, path = "/v1/leases/{token}/nack", tag = "leases",
-    params(("token" = String, Path, description = "The lease")),
+    params(
+        ("token" = String, Path, description = "The lease"),
+        ("traceparent" = Option<String>, Header,
+            description = "The caller's place in a trace: linked from the message's trace")
+    ),
     request_body(content = Option<NackSchema>, description = "May be empty"),
     responses((status = 204, description = "Given back"), Common, Absent, Conflict, WithBody)
 )]
@@ -215,6 +237,7 @@ async fn nack_lease(
     State(app): State<App>,
     TokenPath(token): TokenPath,
     query: Query,
+    headers: HeaderMap,
     fields: Fields,
 ) -> Answer<StatusCode> {
     let (mut reason, mut delay) = (None, None);
@@ -227,7 +250,8 @@ async fn nack_lease(
             }
             Ok(())
         })?;
-    app.handle.nack(token, reason, delay).await?;
+    let handle = app.handle.called_from(caller(&headers));
+    handle.nack(token, reason, delay).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
