@@ -11,6 +11,9 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use prost::Message as _;
 use serde_json::json;
+use tokio_rustls::rustls;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use crate::host::{Home, Host};
 use crate::wait::until;
@@ -20,34 +23,77 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
 
+/// A request that a collector got: its headers, and what it decoded.
+type Taken = (BTreeMap<String, String>, ExportTraceServiceRequest);
+
 /// A collector on loopback.
 struct Collector {
+    scheme: &'static str,
     port: u16,
-    requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    requests: Arc<Mutex<Vec<Taken>>>,
 }
 
 impl Collector {
     fn start() -> Self {
+        Self::with("http", |stream, sink| {
+            let mut reader = BufReader::new(stream);
+            while take(&mut reader, sink).is_some() {}
+        })
+    }
+
+    /// The same over TLS, for the name `localhost`; and the certificate that vouches for it.
+    fn start_tls() -> (Self, String) {
+        let names = vec!["localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let certificate = made.cert.pem();
+        let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.expect("a key"))
+            .expect("they belong together");
+        let config = Arc::new(config);
+        let collector = Self::with("https", move |stream, sink| {
+            let session = rustls::ServerConnection::new(Arc::clone(&config));
+            let stream = rustls::StreamOwned::new(session.expect("a session"), stream);
+            let mut reader = BufReader::new(stream);
+            while take(&mut reader, sink).is_some() {}
+        });
+        (collector, certificate)
+    }
+
+    fn with(
+        scheme: &'static str,
+        serve: impl Fn(TcpStream, &Mutex<Vec<Taken>>) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let requests: Arc<Mutex<Vec<ExportTraceServiceRequest>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<Taken>>> = Arc::default();
         let sink = Arc::clone(&requests);
+        let serve = Arc::new(serve);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let sink = Arc::clone(&sink);
-                std::thread::spawn(move || while take(&stream, &sink).is_some() {});
+                let (serve, sink) = (Arc::clone(&serve), Arc::clone(&sink));
+                std::thread::spawn(move || serve(stream, &sink));
             }
         });
-        Self { port, requests }
+        Self {
+            scheme,
+            port,
+            requests,
+        }
     }
 
     fn address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("{}://localhost:{}", self.scheme, self.port)
     }
 
     fn spans(&self) -> Vec<Span> {
         let requests = self.requests.lock().expect("requests");
-        let resources = requests.iter().flat_map(|request| &request.resource_spans);
+        let requests = requests.iter().map(|(_, request)| request);
+        let resources = requests.flat_map(|request| &request.resource_spans);
         let scopes = resources.flat_map(|resource| &resource.scope_spans);
         scopes.flat_map(|scope| scope.spans.clone()).collect()
     }
@@ -63,15 +109,14 @@ impl Collector {
 }
 
 /// One request of a connection; `None` at its end.
-fn take(stream: &TcpStream, sink: &Mutex<Vec<ExportTraceServiceRequest>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
+fn take(stream: &mut BufReader<impl Read + Write>, sink: &Mutex<Vec<Taken>>) -> Option<()> {
     let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
     assert_eq!(line.trim_end(), "POST /v1/traces HTTP/1.1");
     let mut headers = BTreeMap::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).expect("a header");
+        stream.read_line(&mut line).expect("a header");
         let Some((name, value)) = line.trim_end().split_once(": ") else {
             break;
         };
@@ -80,13 +125,14 @@ fn take(stream: &TcpStream, sink: &Mutex<Vec<ExportTraceServiceRequest>>) -> Opt
     assert_eq!(headers["content-type"], "application/x-protobuf");
     let length = headers["content-length"].parse().expect("a length");
     let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("the body");
+    stream.read_exact(&mut body).expect("the body");
     let request = ExportTraceServiceRequest::decode(&*body).expect("OTLP");
-    sink.lock().expect("requests").push(request);
-    let mut out = stream;
+    sink.lock().expect("requests").push((headers, request));
     let answer =
         "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n";
+    let out = stream.get_mut();
     out.write_all(answer.as_bytes()).expect("the answer");
+    out.flush().expect("the answer is on its way");
     Some(())
 }
 
@@ -297,10 +343,16 @@ const CONSUMER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 fn get_from(host: &Host, lease: &str, from: &str) -> String {
     let path = format!("/v1/queues/q/get?lease={lease}&wait=20s");
     let headers = [("traceparent", from)];
-    let got = host.request("POST", &path, &headers, b"").expect("an answer");
+    let got = host
+        .request("POST", &path, &headers, b"")
+        .expect("an answer");
     let got = got.expect(200);
     // What the message carries is its own, not the consumer's.
-    assert!(got.header("traceparent").expect("a context").contains(TRACE));
+    assert!(
+        got.header("traceparent")
+            .expect("a context")
+            .contains(TRACE)
+    );
     got.header("oncue-lease").expect("a token").to_owned()
 }
 
@@ -317,13 +369,19 @@ fn a_message_that_leaves_by_a_consumer_ends_its_trace_with_the_consumers_steps()
     let home = Home::new();
     let host = home.start_with(&["--otlp-endpoint", &collector.address()], &[]);
     host.define_plain("q");
-    let id = host.put_with("q", &[("traceparent", PARENT), ("tracestate", "v=1")], b"hello");
+    let id = host.put_with(
+        "q",
+        &[("traceparent", PARENT), ("tracestate", "v=1")],
+        b"hello",
+    );
     let token = get_from(&host, "1m", CONSUMER);
     let extend = format!("/v1/leases/{token}/extend?lease=2m");
     host.post(&extend, b"").expect(200);
     let ack = format!("/v1/leases/{token}/ack");
     let headers = [("traceparent", CONSUMER)];
-    let acked = host.request("POST", &ack, &headers, b"").expect("an answer");
+    let acked = host
+        .request("POST", &ack, &headers, b"")
+        .expect("an answer");
     acked.expect(204);
     let spans = collector.wait(3);
     assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE));
@@ -342,7 +400,8 @@ fn a_message_that_leaves_by_a_consumer_ends_its_trace_with_the_consumers_steps()
     // A trace that its putter does not record is not recorded here, whatever the consumer does.
     host.put_with("q", &[("traceparent", &PARENT.replace("-01", "-00"))], b"x");
     let token = get_from(&host, "1m", CONSUMER);
-    host.post(&format!("/v1/leases/{token}/ack"), b"").expect(204);
+    host.post(&format!("/v1/leases/{token}/ack"), b"")
+        .expect(204);
     assert_eq!(host.stop(), 0);
     collector.wait(3);
 }
@@ -352,15 +411,20 @@ fn a_message_that_its_consumer_fails_on_or_nobody_gets_says_so_in_its_trace() {
     let collector = Collector::start();
     let home = Home::new();
     let host = home.start_with(&["--otlp-endpoint", &collector.address()], &[]);
-    let retries = json!({"trigger": "none", "backout-threshold": 3, "retry-delay": "0s"});
-    host.define("q", retries);
+    let soon = json!({"initial": "10ms", "max": "10ms"});
+    host.define(
+        "q",
+        json!({"trigger": "none", "backout-threshold": 3, "retry": soon}),
+    );
     host.put_with("q", &[("traceparent", PARENT)], b"poison");
     // A context that is none is no link, and no error.
     let token = get_from(&host, "1m", "nonsense");
-    host.post(&format!("/v1/leases/{token}/nack"), b"").expect(204);
+    host.post(&format!("/v1/leases/{token}/nack"), b"")
+        .expect(204);
     get_from(&host, "100ms", CONSUMER);
     let token = get_from(&host, "1m", CONSUMER);
-    host.post(&format!("/v1/leases/{token}/nack"), b"").expect(204);
+    host.post(&format!("/v1/leases/{token}/nack"), b"")
+        .expect(204);
     host.wait_for_depth(DEAD_LETTERS, 1);
     let spans = collector.wait(7);
     let failed = |name: &str| -> Vec<&Span> {
@@ -378,11 +442,18 @@ fn a_message_that_its_consumer_fails_on_or_nobody_gets_says_so_in_its_trace() {
     let last = failed("nack q")[1];
     assert_eq!(attribute(last, "oncue.moved_to"), DEAD_LETTERS);
     let links: Vec<_> = spans.iter().map(linked).collect();
-    assert_eq!(links.concat(), [CONSUMER; 2], "of the two gets that had one");
+    assert_eq!(
+        links.concat(),
+        [CONSUMER; 2],
+        "of the two gets that had one"
+    );
     let headers = [("traceparent", PARENT), ("oncue-expiry", "100ms")];
     host.put_with("q", &headers, b"short");
     let spans = collector.wait(9);
-    check_child(one(&spans, "expire q"), spans.iter().rfind(|span| span.name == "send q").unwrap());
+    check_child(
+        one(&spans, "expire q"),
+        spans.iter().rfind(|span| span.name == "send q").unwrap(),
+    );
 }
 
 #[test]
@@ -467,16 +538,79 @@ fn a_collector_that_is_not_there_costs_its_spans_and_one_line() {
     let host = two_handlers(&home, &["--otlp-endpoint", &address]);
     host.put("echo", b"1");
     host.wait_for_depth("drained", 1);
-    let lost = |host: &Host| {
-        let page = String::from_utf8(host.get("/metrics").expect(200).body).expect("text");
-        let series = "oncue_spans_total{result=\"lost\"} ";
-        let line = page.lines().find_map(|line| line.strip_prefix(series));
-        line.expect("the series").parse::<u64>().expect("a count")
-    };
     until("spans to be lost", || lost(&host) >= 7);
     host.put("echo", b"2");
     until("more spans to be lost", || lost(&host) >= 14);
     let lines = host.log().matches("spans cannot be sent").count();
     assert_eq!(lines, 1, "{}", host.log());
     assert_eq!(host.stop(), 0);
+}
+
+/// Spans of this host that its collector did not take.
+fn lost(host: &Host) -> u64 {
+    let page = String::from_utf8(host.get("/metrics").expect(200).body).expect("text");
+    let series = "oncue_spans_total{result=\"lost\"} ";
+    let line = page.lines().find_map(|line| line.strip_prefix(series));
+    line.expect("the series").parse().expect("a count")
+}
+
+#[test]
+fn spans_go_over_tls_to_a_collector_that_a_file_vouches_for_and_to_no_other() {
+    let (collector, certificate) = Collector::start_tls();
+    let home = Home::new();
+    let file = home.path().join("collector.pem");
+    std::fs::write(&file, certificate).expect("written");
+    let file = file.to_str().expect("a path");
+    let address = collector.address();
+    let key = [("OTEL_EXPORTER_OTLP_HEADERS", "x-key=topsecret,a=b%20c")];
+    let host = home.start_with(&["--otlp-endpoint", &address, "--otlp-ca-file", file], &key);
+    host.define_plain("q");
+    host.put_with("q", &[("traceparent", PARENT)], b"x");
+    let spans = collector.wait(1);
+    assert_eq!(hex(&one(&spans, "send q").trace_id), TRACE);
+    let headers = collector.requests.lock().expect("requests")[0].0.clone();
+    assert_eq!(
+        (headers["x-key"].as_str(), headers["a"].as_str()),
+        ("topsecret", "b c")
+    );
+    assert!(!host.log().contains("topsecret"), "{}", host.log());
+    assert_eq!(host.stop(), 0);
+    // The variable that others have for the file does the same.
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", address.as_str()),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", file),
+    ];
+    let host = home.start_with(&[], &variables);
+    host.put_with("q", &[("traceparent", PARENT)], b"y");
+    collector.wait(2);
+    assert_eq!(host.stop(), 0);
+    // The system's certificates do not vouch for it.
+    let host = home.start_with(&["--otlp-endpoint", &address], &[]);
+    host.put_with("q", &[("traceparent", PARENT)], b"z");
+    until("the span to be lost", || lost(&host) == 1);
+    assert!(
+        host.log().contains("spans cannot be sent"),
+        "{}",
+        host.log()
+    );
+    assert_eq!(collector.spans().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_sent_with_is_refused_at_the_start() {
+    let home = Home::new();
+    let https = ["--otlp-endpoint", "https://localhost:1"];
+    let said = |flags: &[&str], variables: &[(&str, &str)]| {
+        let said = home.try_start(flags, variables).map(drop);
+        said.expect_err("it is refused")
+    };
+    let no_file = said(&[https[0], https[1], "--otlp-ca-file", "/nowhere.pem"], &[]);
+    assert!(
+        no_file.contains("\"/nowhere.pem\" cannot be read"),
+        "{no_file}"
+    );
+    let wrong = [("OTEL_EXPORTER_OTLP_HEADERS", "topsecret")];
+    let no_header = said(&https, &wrong);
+    assert!(no_header.contains("part 1 is no header"), "{no_header}");
+    assert!(!no_header.contains("topsecret"), "{no_header}");
 }

@@ -109,9 +109,13 @@ pub(crate) struct ServeArgs {
     /// Open a damaged store, dropping what is damaged
     #[arg(long)]
     accept_loss: bool,
-    /// Where traces are sent: http://HOST:PORT of a collector of OTLP [default: off]
+    /// Where traces are sent: http://HOST:PORT or https://HOST:PORT of a collector of OTLP
+    /// [default: off]
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
+    /// A file of certificates in PEM that vouch for the collector [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    otlp_ca_file: Option<String>,
     /// Which part of traces that begin here is recorded, 0 to 1 [default: 1]
     #[arg(long, value_name = "SHARE")]
     otlp_ratio: Option<String>,
@@ -158,6 +162,7 @@ impl ServeArgs {
             ("volatile", on(self.volatile)),
             ("accept-loss", on(self.accept_loss)),
             ("otlp-endpoint", self.otlp_endpoint.clone()),
+            ("otlp-ca-file", self.otlp_ca_file.clone()),
             ("otlp-ratio", self.otlp_ratio.clone()),
             ("log", self.log.clone()),
             ("log-format", self.log_format.clone()),

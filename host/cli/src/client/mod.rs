@@ -6,7 +6,7 @@
 mod events;
 mod problem;
 mod request;
-mod tls;
+pub(crate) mod tls;
 mod token;
 
 use std::time::Duration;

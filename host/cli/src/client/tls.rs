@@ -1,4 +1,4 @@
-//! Whom the client believes over TLS: the system's certificates, or those of a file.
+//! Whom a client believes over TLS: the system's certificates, or those of a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::exit::Failure;
 /// Longest file with certificates, in bytes.
 const MAX_FILE: u64 = 4 << 20;
 
-/// The settings of TLS: with `ca_file` only its certificates vouch for a host.
+/// The settings of TLS: with `ca_file` only its certificates vouch for a server.
 ///
 /// # Errors
 /// Usage, when the file cannot be read or has no certificate.
-pub(super) fn config(ca_file: Option<&str>) -> Result<TlsConfig, Failure> {
+pub(crate) fn config(ca_file: Option<&str>) -> Result<TlsConfig, Failure> {
     let roots = match ca_file {
         Some(file) => of_file(Path::new(file))?,
         None => of_system(),

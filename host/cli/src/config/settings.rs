@@ -240,7 +240,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         "otlp-endpoint",
         "off",
         Kind::Text,
-        "Where traces are sent: http://HOST:PORT of a collector, or off.",
+        "Where traces are sent: http(s)://HOST:PORT of a collector, or off.",
+    ),
+    setting(
+        "otlp-ca-file",
+        "",
+        Kind::OptionalText,
+        "Certificates that vouch for the collector. None: the system's.",
     ),
     setting(
         "otlp-ratio",

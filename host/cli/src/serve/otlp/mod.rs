@@ -1,10 +1,11 @@
-//! Spans to a collector: OTLP in protobuf over HTTP.
+//! Spans to a collector: OTLP in protobuf over HTTP, or HTTPS.
 //!
 //! The queue manager hands finished spans over and never waits. Here they are gathered in batches
 //! and sent, one batch at a time, each within a bound of time. A collector that does not answer
 //! costs its spans, which are counted, and one line in the log; nothing else waits for it.
 
 mod data;
+mod tls;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,15 +20,20 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SpanExporter as _;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
+use ureq::http::{HeaderName, HeaderValue};
 
 use crate::config::Config;
 use crate::exit::Failure;
+use tls::TlsClient;
 
 /// The word for no endpoint.
 const OFF: &str = "off";
 
 /// Where a collector takes traces, under its address.
 const PATH: &str = "/v1/traces";
+
+/// How the address of a collector with TLS begins.
+const HTTPS: &str = "https://";
 
 /// Spans of one request.
 const BATCH: usize = 512;
@@ -48,6 +54,19 @@ const VARIABLES: [(&str, bool); 2] = [
     ("OTEL_EXPORTER_OTLP_ENDPOINT", true),
 ];
 
+/// The same for a file of certificates that vouch for a collector.
+const CA_VARIABLES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+];
+
+/// The same for headers of each request, such as a collector's key. The exporter reads them itself,
+/// and passes over what it does not understand.
+const HEADER_VARIABLES: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+];
+
 /// What a host records, and who sends it.
 pub(crate) struct Otlp {
     config: TraceConfig,
@@ -58,14 +77,17 @@ impl Otlp {
     /// As the settings say; `None` when they name no collector.
     ///
     /// # Errors
-    /// An endpoint that is none.
+    /// Usage: an endpoint that is none, certificates that cannot be read, headers that are none.
     pub(crate) fn make(config: &Config) -> Result<Option<Self>, Failure> {
         let variable = |name: &str| std::env::var(name).ok();
         let Some(endpoint) = endpoint(config.text("otlp-endpoint"), variable)? else {
             return Ok(None);
         };
         let ratio = config.text("otlp-ratio").parse().unwrap_or(1.0);
-        let exporter = exporter(&endpoint, config.text("name"))?;
+        check_headers(variable)?;
+        let ca_file = config.optional("otlp-ca-file").map(ToOwned::to_owned);
+        let ca_file = ca_file.or_else(|| first(&CA_VARIABLES, variable).map(|(_, file)| file));
+        let exporter = exporter(&endpoint, config.text("name"), ca_file.as_deref())?;
         let (spans, taken) = mpsc::channel(WAITING_SPANS);
         let counts = Arc::new(TraceCounts::default());
         tracing::info!(endpoint, ratio, "traces are recorded");
@@ -118,6 +140,42 @@ impl Sending {
     }
 }
 
+/// The first variable of a list that says something, with what it says.
+fn first(
+    names: &[&'static str],
+    variable: impl Fn(&str) -> Option<String>,
+) -> Option<(&'static str, String)> {
+    let mut said = names
+        .iter()
+        .filter_map(|name| Some((*name, variable(name).filter(|value| !value.is_empty())?)));
+    said.next()
+}
+
+/// Headers that would be passed over in silence: a collector would refuse every span for want of
+/// them. Their values are secrets, and are not shown.
+fn check_headers(variable: impl Fn(&str) -> Option<String>) -> Result<(), Failure> {
+    let Some((name, text)) = first(&HEADER_VARIABLES, variable) else {
+        return Ok(());
+    };
+    let is_header = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        HeaderName::from_bytes(name.trim().as_bytes()).ok()?;
+        let value = HeaderValue::from_str(value.trim()).ok()?;
+        (!value.is_empty()).then_some(())
+    };
+    for (number, part) in text.split_terminator(',').enumerate() {
+        if is_header(part.trim()).is_none() {
+            let message = format!(
+                "variable {name}: part {} is no header; use NAME=VALUE between commas, with %2C \
+                 for a comma",
+                number + 1
+            );
+            return Err(Failure::coded(Code::InvalidConfiguration, message));
+        }
+    }
+    Ok(())
+}
+
 /// The address to send to, with its path.
 fn endpoint(
     setting: &str,
@@ -139,26 +197,40 @@ fn endpoint(
         (origin, setting.to_owned(), !is_whole)
     };
     let refused = |why: &str| {
-        let message = format!("{origin} is {address:?}, {why}; use http://HOST:PORT");
+        let message =
+            format!("{origin} is {address:?}, {why}; use http://HOST:PORT or https://HOST:PORT");
         Failure::coded(Code::InvalidConfiguration, message)
     };
-    if address.starts_with("https://") {
-        let why = "and spans are sent without TLS: send them to a collector on this machine";
-        return Err(refused(why));
-    }
-    let host = address.strip_prefix("http://");
+    let host = address
+        .strip_prefix("http://")
+        .or_else(|| address.strip_prefix(HTTPS));
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':'])) {
         return Err(refused("which is no address of a collector"));
+    }
+    if host.is_some_and(|host| {
+        host.split('/')
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    }) {
+        // The address is written to the log, and what stands there is not sent.
+        let message = format!(
+            "{origin} has a name or password in the address; set OTEL_EXPORTER_OTLP_HEADERS \
+             instead, such as authorization=Bearer%20..."
+        );
+        return Err(Failure::coded(Code::InvalidConfiguration, message));
     }
     let address = address.trim_end_matches('/');
     let path = if add_path { PATH } else { "" };
     Ok(Some(format!("{address}{path}")))
 }
 
-fn exporter(endpoint: &str, name: &str) -> Result<SpanExporter, Failure> {
+fn exporter(endpoint: &str, name: &str, ca_file: Option<&str>) -> Result<SpanExporter, Failure> {
     let agent = concat!("oncue/", env!("CARGO_PKG_VERSION")).to_owned();
-    let mut exporter = SpanExporter::builder()
-        .with_http()
+    let mut builder = SpanExporter::builder().with_http();
+    if endpoint.starts_with(HTTPS) {
+        builder = builder.with_http_client(TlsClient::new(ca_file)?);
+    }
+    let mut exporter = builder
         .with_endpoint(endpoint)
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(TIMEOUT)
@@ -284,6 +356,7 @@ mod tests {
             &[],
             Some("http://c:4318/v1/traces"),
         );
+        check("https://c", &[], Some("https://c/v1/traces"));
         check(
             OFF,
             &[(base, "http://x:1/otlp")],
@@ -299,13 +372,37 @@ mod tests {
     #[test]
     fn an_address_that_cannot_be_sent_to_is_refused() {
         for (address, wanted) in [
-            ("https://c:4318", "without TLS"),
+            ("https://", "no address of a collector"),
+            ("https://me:secret@c:4318", "set OTEL_EXPORTER_OTLP_HEADERS"),
             ("c:4318", "no address of a collector"),
             ("http://", "no address of a collector"),
             ("http:///v1", "no address of a collector"),
         ] {
             let failure = endpoint(address, |_| None).expect_err(address);
             assert!(failure.message.contains(wanted), "{}", failure.message);
+            assert!(!failure.message.contains("secret"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn headers_that_would_be_passed_over_are_refused_without_their_value() {
+        let of = |text: &'static str| {
+            check_headers(move |name: &str| {
+                (name == "OTEL_EXPORTER_OTLP_HEADERS").then(|| text.to_owned())
+            })
+        };
+        for text in ["", "x-key=secret", "a=1, authorization=Bearer%20secret,"] {
+            assert!(of(text).is_ok(), "{text}");
+        }
+        for (text, part) in [
+            ("secret", "part 1 "),
+            ("a=1,sec ret=x", "part 2 "),
+            ("a=", "part 1 "),
+            ("a=1,,b=secret", "part 2 "),
+        ] {
+            let failure = of(text).expect_err(text);
+            assert!(failure.message.contains(part), "{}", failure.message);
+            assert!(!failure.message.contains("secret"), "{}", failure.message);
         }
     }
 }
