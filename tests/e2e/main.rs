@@ -19,6 +19,7 @@ mod http;
 mod kills;
 mod languages;
 mod ledger;
+mod log_filter;
 mod main_job;
 mod metrics;
 mod mount;

@@ -59,8 +59,9 @@ const BODIES_AT_ONCE: u64 = 16;
 pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
     let mut flags = globals.flags();
     flags.extend(args.flags());
-    let config = Config::load(flags, globals.config.as_deref())?;
-    log::start(&config)?;
+    let config = Config::load(flags.clone(), globals.config.as_deref())?;
+    let log = log::start(&config)?;
+    let settings = || Config::load(flags.clone(), globals.config.as_deref());
     let home = Home::make(&config)?;
     let security = security::of(&config, &home.data)?;
     let listener = listen(config.text("listen"), &security)?;
@@ -86,7 +87,12 @@ pub(crate) fn run(globals: &Globals, args: &ServeArgs) -> Result<(), Failure> {
             }
         };
         let sending = otlp.map(Otlp::start);
-        let done = serve(&config, &home, host, listener, security, signals).await;
+        let known = security.clone();
+        let reload = || {
+            known.reload();
+            log.follow(settings(), known.audit.as_ref());
+        };
+        let done = serve(&config, &home, host, listener, security, signals, &reload).await;
         // What tasks did until their end is sent, too. After an end at once nobody waits.
         if let (Some(sending), Ok(())) = (sending, &done) {
             sending.finish().await;
@@ -349,6 +355,7 @@ async fn serve(
     listener: TcpListener,
     security: Security,
     mut signals: Signals,
+    reload: &impl Fn(),
 ) -> Result<(), Failure> {
     let address = address_of(&listener)?;
     let deadline = config.duration("shutdown-deadline");
@@ -358,7 +365,6 @@ async fn serve(
     } else {
         "http"
     };
-    let reload = move || security.reload();
     let (stop, stopping) = oneshot::channel::<()>();
     let handle = host.manager.handle();
     let mut server = tokio::spawn(oncue_server::serve(listener, handle, options, async {
@@ -369,7 +375,7 @@ async fn serve(
     notify::ready(address);
     let alive = tokio::spawn(notify::alive(host.manager.handle()));
     let ended = tokio::select! {
-        signal = signals.next(&reload) => {
+        signal = signals.next(reload) => {
             tracing::info!(signal, ?deadline, "stopping");
             notify::stopping();
             None
@@ -390,7 +396,7 @@ async fn serve(
     };
     tokio::select! {
         ended = stop_all => server_result(ended),
-        signal = signals.next(&reload) => {
+        signal = signals.next(reload) => {
             let message = format!("ended at once by a second signal ({signal})");
             Err(Failure::new(Exit::Failed, message))
         }

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT: the first one asks for an end, the second one demands it. SIGHUP has tokens
-//! and certificates read again.
+//! SIGTERM and SIGINT: the first one asks for an end, the second one demands it. SIGHUP has tokens,
+//! certificates and the log's filter read again.
 
 use std::io;
 
