@@ -1,0 +1,178 @@
+//! One queue as everybody sees it: its attributes, its gets that wait, and the changes of its
+//! counts that the loop has not taken yet.
+//!
+//! Nothing here decides. When a cell is put on the ready ring, [`super::Shared`] says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use oncue_core::backout::UnitLimit;
+use oncue_core::definition::QueueAttributes;
+use oncue_core::names::QueueName;
+use oncue_core::queue::{Counts, SparseCounts};
+use oncue_core::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// One queue as everybody sees it.
+#[derive(Debug)]
+pub struct QueueCell {
+    /// Its name.
+    pub name: QueueName,
+    /// Its attributes now.
+    pub attributes: ArcSwap<QueueAttributes>,
+    /// Unselective outside gets that wait now.
+    pub waiting_inputs: AtomicU32,
+    /// When the last of them ended, in milliseconds since the epoch; 0 for never.
+    pub last_input_closed: AtomicU64,
+    /// Told when messages became ready.
+    pub arrivals: Notify,
+    /// Limits units to one message while members of a failed unit of several are unsettled.
+    pub unit_limit: Mutex<UnitLimit>,
+    /// State conflicts in a row of this queue's trigger-style units.
+    pub conflicts: AtomicU32,
+    /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
+    pub(super) marked: AtomicU64,
+    /// The same by [`crate::metrics::Metrics::micros`], which no one sets.
+    pub(super) marked_micros: AtomicU64,
+    pub(super) depth: AtomicI64,
+    pub(super) delta: Mutex<SparseCounts>,
+    /// The queue was deleted. One that is defined again under its name has another cell.
+    pub(super) gone: AtomicBool,
+    /// The loop has found it idle, and nothing has been heard of it since: a sweep passes over it.
+    /// Only the loop writes it.
+    quiet: AtomicBool,
+    /// One of [`CLEAN`], [`WAITS`], [`WANTED`].
+    pub(super) dirty: AtomicU8,
+    /// What the rule said last could be changed by messages that become ready. Kept by the loop.
+    pub(super) heeds_messages: AtomicBool,
+    /// Commits that took messages off the queue for good.
+    pub(super) removals: AtomicU64,
+    /// A task waits for the next message ([`crate::tasks::linger`]).
+    pub(crate) lingers: AtomicBool,
+    /// A put was refused for want of room, and the loop has not seen it yet.
+    pub(super) refused: AtomicBool,
+    /// Messages that applications and handlers put.
+    puts: AtomicU64,
+}
+
+/// A point in time by both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// By the manager's, which people set and tests move.
+    pub(crate) time: Timestamp,
+    /// By [`crate::metrics::Metrics::micros`], for what is measured.
+    pub(crate) micros: u64,
+}
+
+/// Not on the ready ring.
+pub(super) const CLEAN: u8 = 0;
+/// On the ring; the next turn is early enough.
+pub(super) const WAITS: u8 = 1;
+/// On the ring, and a turn is wanted for it.
+pub(super) const WANTED: u8 = 2;
+
+impl QueueCell {
+    /// A cell for a queue that holds `depth` messages.
+    #[must_use]
+    pub fn new(name: QueueName, attributes: Arc<QueueAttributes>, depth: i64) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            attributes: ArcSwap::new(attributes),
+            waiting_inputs: AtomicU32::new(0),
+            last_input_closed: AtomicU64::new(0),
+            arrivals: Notify::new(),
+            unit_limit: Mutex::new(UnitLimit::default()),
+            conflicts: AtomicU32::new(0),
+            marked: AtomicU64::new(0),
+            marked_micros: AtomicU64::new(0),
+            depth: AtomicI64::new(depth),
+            delta: Mutex::new(SparseCounts::default()),
+            gone: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
+            dirty: AtomicU8::new(CLEAN),
+            heeds_messages: AtomicBool::new(true),
+            removals: AtomicU64::new(0),
+            lingers: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            puts: AtomicU64::new(0),
+        })
+    }
+
+    /// All committed messages.
+    #[must_use]
+    pub fn depth(&self) -> u64 {
+        u64::try_from(self.depth.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Takes the change that has gathered. The dirty bit falls first, so a change that comes
+    /// meanwhile puts the queue on the ring again.
+    pub fn take_delta(&self) -> Counts {
+        self.dirty.store(CLEAN, Ordering::SeqCst);
+        self.quiet.store(false, Ordering::Relaxed);
+        self.delta.lock().take()
+    }
+
+    /// The loop has found the queue idle: sweeps pass over it until something is heard of it, and
+    /// the memory that changes took is given back.
+    pub(crate) fn rest(&self) {
+        self.delta.lock().trim();
+        self.quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Nothing has been heard of the queue since it was found idle. The dirty bit is set with every
+    /// change, so a change whose event was lost shows here all the same.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed) && self.dirty.load(Ordering::SeqCst) == CLEAN
+    }
+
+    /// The queue was deleted.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+
+    /// When the change came that [`QueueCell::take_delta`] has just taken; once.
+    pub(crate) fn take_marked(&self) -> Option<Moment> {
+        let micros = self.marked_micros.load(Ordering::Relaxed);
+        let marked = self.marked.swap(0, Ordering::Relaxed);
+        (marked > 0).then_some(Moment {
+            time: Timestamp(marked),
+            micros,
+        })
+    }
+
+    /// Commits so far that took messages off the queue for good: whether others got something done
+    /// meanwhile.
+    #[must_use]
+    pub(crate) fn removals(&self) -> u64 {
+        self.removals.load(Ordering::Relaxed)
+    }
+
+    /// A put was refused for want of room since [`QueueCell::take_refused`].
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The same, once.
+    pub(crate) fn take_refused(&self) -> bool {
+        self.is_refused() && self.refused.swap(false, Ordering::Relaxed)
+    }
+
+    /// Notes messages that were put.
+    pub(crate) fn came(&self, messages: u64) {
+        self.puts.fetch_add(messages, Ordering::Relaxed);
+    }
+
+    /// Messages that applications and handlers put since the host started.
+    #[must_use]
+    pub fn puts(&self) -> u64 {
+        self.puts.load(Ordering::Relaxed)
+    }
+
+    /// Units of this queue are limited to one message.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.unit_limit.lock().messages(2) == 1
+    }
+}
