@@ -13,7 +13,15 @@ pub(crate) struct Addresses {
     /// `None`: a part of all, but for this machine.
     limit: Option<usize>,
     usual: usize,
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    counts: Arc<Mutex<HashMap<u128, usize>>>,
+}
+
+/// Who stands behind an address: whoever has one of IPv6 has a network of them.
+pub(crate) fn network_of(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address) >> 64 << 64,
+    }
 }
 
 impl Addresses {
@@ -35,14 +43,15 @@ impl Addresses {
             return Some(None);
         }
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(address).or_default();
+        let network = network_of(address);
+        let count = counts.entry(network).or_default();
         if *count >= self.limit.unwrap_or(self.usual) {
             return None;
         }
         *count += 1;
         Some(Some(AddressPlace {
             addresses: self.clone(),
-            address,
+            network,
         }))
     }
 }
@@ -50,17 +59,17 @@ impl Addresses {
 /// One connection of an address.
 pub(crate) struct AddressPlace {
     addresses: Addresses,
-    address: IpAddr,
+    network: u128,
 }
 
 impl Drop for AddressPlace {
     fn drop(&mut self) {
         let counts = &self.addresses.counts;
         let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.address) {
+        if let Some(count) = counts.get_mut(&self.network) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.address);
+                counts.remove(&self.network);
             }
         }
     }
@@ -92,6 +101,17 @@ mod tests {
                     .is_some_and(|it| it.is_none())
             );
         }
+    }
+
+    #[test]
+    fn a_network_of_addresses_has_the_part_of_one() {
+        let addresses = Addresses::new(None, 8);
+        let _first = addresses.take(address("2001:db8::1")).expect("a place");
+        let _second = addresses
+            .take(address("2001:db8::ffff:2"))
+            .expect("a place");
+        assert!(addresses.take(address("2001:db8::3")).is_none());
+        assert!(addresses.take(address("2001:db8:0:1::1")).is_some());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use tower::Service;
 use tracing::Instrument;
 
 use crate::app::App;
-use crate::audit::{self, Entry};
+use crate::audit::{self, Entry, Told};
 use crate::auth::identity::Identity;
 use crate::auth::rights::{self, Found, Rule};
 use crate::auth::{Caller, login, not_permitted};
@@ -41,7 +41,7 @@ const MAX_REQUEST_ID: usize = 128;
 /// Routes that answer whatever the load.
 const ALWAYS: [&str; 3] = ["/livez", "/readyz", "/startupz"];
 
-/// The event stream: it waits, and counts itself among those who do.
+/// The event stream.
 const EVENTS: &str = "/v1/events";
 
 /// Everything under `/v1` and the host's own paths, with all bounds: one service around the routes,
@@ -123,10 +123,10 @@ async fn answer(app: &App, routes: Router, peer: Option<Peer>, mut request: Requ
         Err(problem) => refusal(&request, problem),
     };
     let problem = response.extensions_mut().remove::<Problem>();
+    let told = response.extensions_mut().remove::<Told>();
     let code = problem.as_ref().map(Problem::code);
-    if let Some(entry) = asked.entry(code.or_else(|| console::failure_of(&response))) {
-        note(app, entry, response.status().as_u16(), &id);
-    }
+    let code = code.or_else(|| console::failure_of(&response));
+    note(app, &asked, code, told, &response, &id);
     if let Some(viewer) = viewer {
         response = console::dressed(&viewer, response);
     }
@@ -186,6 +186,7 @@ struct Asked {
     rule: Option<&'static Rule>,
     /// Only for what goes into the log when it is done.
     object: String,
+    message: Option<String>,
     /// Method and path of a route that is not in the table.
     unlisted: String,
     identity: Option<Arc<Identity>>,
@@ -201,6 +202,7 @@ impl Asked {
         Self {
             rule: found.map(|found| found.rule),
             object: audited.map(Found::shown).unwrap_or_default(),
+            message: audited.and_then(Found::shown_message),
             unlisted: found.map_or_else(unlisted, |_| String::new()),
             identity: None,
             caller: None,
@@ -209,13 +211,9 @@ impl Asked {
     }
 
     /// The entry of a change, or of a refusal.
-    fn entry(self, code: Option<Code>) -> Option<Entry> {
-        let is_refusal = matches!(
-            code,
-            Some(Code::NotAuthorized | Code::NotPermitted | Code::ForeignOrigin)
-        );
+    fn entry(&self, code: Option<Code>, told: Told) -> Option<Entry> {
         let action = self.rule.and_then(|rule| rule.action);
-        if !is_refusal && (action.is_none() || code == Some(Code::RateLimited)) {
+        if !is_refusal(code) && (action.is_none() || code == Some(Code::RateLimited)) {
             return None;
         }
         let result = code.map_or(audit::DONE, Code::as_str);
@@ -224,21 +222,53 @@ impl Asked {
             (None, Some(rule)) => rule.to_string(),
             (None, None) => self.unlisted.chars().take(MAX_REQUEST_ID).collect(),
         };
-        let entry = Entry::new(&action, &self.object, result);
-        let name = self
-            .identity
-            .as_ref()
-            .map(|identity| identity.name.as_str());
-        Some(entry.by(name, self.peer.map(|peer| peer.0.ip())))
+        let object = told.object.as_ref().unwrap_or(&self.object);
+        let entry = Entry {
+            message: self.message.clone(),
+            messages: told.messages,
+            ..Entry::new(&action, object, result)
+        };
+        Some(entry.by(self.name(), self.peer.map(|peer| peer.0.ip())))
+    }
+
+    fn name(&self) -> Option<&str> {
+        let identity = self.identity.as_ref();
+        identity.map(|identity| identity.name.as_str())
     }
 }
 
-/// Writes an entry into the audit log, if one is kept.
-fn note(app: &App, mut entry: Entry, status: u16, id: &str) {
-    let Some(audit) = &app.options.security.audit else {
+/// Whether somebody was refused who should not be here.
+fn is_refusal(code: Option<Code>) -> bool {
+    matches!(
+        code,
+        Some(Code::NotAuthorized | Code::NotPermitted | Code::ForeignOrigin)
+    )
+}
+
+/// Writes what was done or refused into the audit log, if one is kept.
+fn note(
+    app: &App,
+    asked: &Asked,
+    code: Option<Code>,
+    told: Option<Told>,
+    response: &Response,
+    id: &str,
+) {
+    let security = &app.options.security;
+    let Some(audit) = &security.audit else {
         return;
     };
-    entry.status = Some(status);
+    let Some(mut entry) = asked.entry(code, told.unwrap_or_default()) else {
+        return;
+    };
+    if is_refusal(code) {
+        let address = asked.peer.map(|peer| peer.0.ip());
+        let Some(unwritten) = security.access.refused(asked.name(), address) else {
+            return;
+        };
+        entry.unwritten = Some(unwritten).filter(|count| *count > 0);
+    }
+    entry.status = Some(response.status().as_u16());
     entry.request_id = Some(id.to_owned());
     audit.note(&entry);
 }
@@ -257,8 +287,17 @@ fn admit(
         request.extensions_mut().insert(peer);
     }
     // Also for one who is refused: the page that says so is for that one.
-    if let Some(Caller { identity, csrf }) = asked.caller.take() {
+    if let Some(Caller {
+        identity,
+        csrf,
+        proof,
+    }) = asked.caller.take()
+    {
+        let waits = waits(request.uri().path());
         request.extensions_mut().insert(identity);
+        if waits {
+            request.extensions_mut().insert(proof);
+        }
         if let Some(csrf) = csrf {
             request.extensions_mut().insert(csrf);
         }
@@ -382,7 +421,7 @@ fn is_known_host(host: &str, allowed: &[String]) -> bool {
 /// A place among those that are worked on, for what needs one.
 fn place(app: &App, request: &Request) -> Result<Option<OwnedSemaphorePermit>, Problem> {
     let path = request.uri().path();
-    if ALWAYS.contains(&path) || path == EVENTS || path == LIVE_PATH || is_get(path) {
+    if ALWAYS.contains(&path) || waits(path) {
         return Ok(None);
     }
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -394,7 +433,13 @@ fn place(app: &App, request: &Request) -> Result<Option<OwnedSemaphorePermit>, P
     .map(Some)
 }
 
-/// Whether the path is a queue's `get`, which waits, and counts itself among those who do.
+/// Whether an answer of the path may last long: such a route counts itself among those who wait,
+/// and looks whether whoever waits still may.
+fn waits(path: &str) -> bool {
+    path == EVENTS || path == LIVE_PATH || is_get(path)
+}
+
+/// Whether the path is a queue's `get`.
 fn is_get(path: &str) -> bool {
     let queue = path.strip_prefix("/v1/queues/");
     let queue = queue.and_then(|rest| rest.strip_suffix("/get"));

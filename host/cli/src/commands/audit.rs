@@ -63,9 +63,32 @@ fn cells(entry: &Value) -> [String; 6] {
         who,
         text("address"),
         text("action"),
-        text("object"),
-        text("result"),
+        object(entry),
+        result(entry),
     ]
+}
+
+/// On what: the message within its queue, or how many messages of it.
+fn object(entry: &Value) -> String {
+    let object = plain(at(entry, "object"));
+    match (
+        at(entry, "message").as_str(),
+        at(entry, "messages").as_u64(),
+    ) {
+        (Some(message), _) => format!("{object}/{message}"),
+        (None, Some(1)) => format!("{object} (1 message)"),
+        (None, Some(count)) => format!("{object} ({count} messages)"),
+        (None, None) => object,
+    }
+}
+
+/// How it ended, and how many refusals before it were not written.
+fn result(entry: &Value) -> String {
+    let result = plain(at(entry, "result"));
+    match at(entry, "unwritten").as_u64() {
+        Some(count) => format!("{result} ({count} more before it)"),
+        None => result,
+    }
 }
 
 fn table(page: &Value) -> Table {
@@ -91,12 +114,24 @@ mod tests {
         let page = json!({ "entries": [
             { "time": 0, "identity": "ops", "address": "10.0.0.1", "action": "queue-alter",
               "object": "orders", "result": "done", "status": 200 },
-            { "time": 0, "action": "GET /v1/status", "result": "not-authorized" },
+            { "time": 0, "action": "GET /v1/status", "result": "not-authorized", "unwritten": 7 },
+            { "time": 0, "action": "queue-clear", "object": "a", "messages": 3, "result": "done" },
+            { "time": 0, "action": "message-remove", "object": "a", "message": "00c0",
+              "result": "unknown-message" },
         ]});
         assert_eq!(
             line(&page["entries"][0]),
             "1970-01-01 00:00:00.000Z  ops  10.0.0.1  queue-alter  orders  done"
         );
+        let ends = [
+            (1, "GET /v1/status    not-authorized (7 more before it)"),
+            (2, "queue-clear  a (3 messages)  done"),
+            (3, "message-remove  a/00c0  unknown-message"),
+        ];
+        for (number, end) in ends {
+            let line = line(&page["entries"][number]);
+            assert!(line.ends_with(end), "{line}");
+        }
         let shown = table(&page).render(None, false);
         assert!(
             shown

@@ -146,15 +146,16 @@ impl Handle {
     }
 
     /// Deletes a queue; with `force` its messages too, unless somebody has one of them in hand.
+    /// Answers with how many were removed.
     ///
     /// # Errors
     /// `unknown-queue`, `reserved-name`, `queue-in-use`, `queue-not-empty`.
-    pub async fn delete_queue(&self, name: QueueName, force: bool) -> Result<(), ApiError> {
+    pub async fn delete_queue(&self, name: QueueName, force: bool) -> Result<u64, ApiError> {
         let delete = |name| self.ask(|answer| Command::DeleteQueue(name, answer));
         let answer = delete(name.clone()).await?;
         let not_empty = matches!(&answer, Err(error) if error.code == Code::QueueNotEmpty);
         if !(force && not_empty) {
-            return answer;
+            return answer.map(|()| 0);
         }
         // Only messages stand in the way. None is removed if the queue would stay all the same.
         let counts = self.queue(name.clone()).await?.counts;
@@ -168,8 +169,8 @@ impl Handle {
                 ),
             ));
         }
-        self.clear(&name).await?;
-        delete(name).await?
+        let removed = self.clear(&name).await?;
+        delete(name).await?.map(|()| removed)
     }
 
     /// Makes a process definition, or alters one that is there; true when it was made.

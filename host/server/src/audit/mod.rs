@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::response::Response;
 use oncue_manager::{Clock as _, SystemClock};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -59,6 +60,12 @@ pub(crate) struct Entry {
     /// On what.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) object: String,
+    /// Which message of it, where one was meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+    /// How many messages were removed or moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<u64>,
     /// `done`, or the code of the refusal.
     pub(crate) result: String,
     /// The status of the answer.
@@ -67,6 +74,34 @@ pub(crate) struct Entry {
     /// The request's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) request_id: Option<String>,
+    /// Refusals that were not written before this one: whoever is refused too often fills no log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unwritten: Option<u64>,
+}
+
+/// What a route says of what it has done, for its entry: an extension of its answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    /// On what, where the path does not say it.
+    pub(crate) object: Option<String>,
+    /// How many messages were removed or moved.
+    pub(crate) messages: Option<u64>,
+}
+
+impl Told {
+    /// So many messages were removed or moved.
+    pub(crate) fn messages(count: u64) -> Self {
+        Self {
+            messages: Some(count),
+            ..Self::default()
+        }
+    }
+
+    /// Says it with an answer.
+    pub(crate) fn with(self, mut response: Response) -> Response {
+        response.extensions_mut().insert(self);
+        response
+    }
 }
 
 impl Entry {
@@ -78,9 +113,12 @@ impl Entry {
             address: None,
             action: action.to_owned(),
             object: object.chars().take(MAX_OBJECT).collect(),
+            message: None,
+            messages: None,
             result: result.to_owned(),
             status: None,
             request_id: None,
+            unwritten: None,
         }
     }
 

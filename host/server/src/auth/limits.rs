@@ -1,10 +1,13 @@
-//! How often: requests of an identity, and failures to name one from an address.
+//! How often: requests of an identity, failures to name one from an address, and refusals that are
+//! written down.
 
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+
+use crate::addresses::network_of;
 
 /// Requests that an identity may make at once before its rate holds, as a multiple of the rate.
 const BURST: u32 = 2;
@@ -45,12 +48,16 @@ impl Default for Failures {
 impl Failures {
     /// Counts a failure; false when the address has made too many.
     pub(super) fn count(&self, address: IpAddr) -> bool {
-        // Who has one IPv6 address has a network of them.
-        let network = match address.to_canonical() {
-            IpAddr::V4(address) => u128::from(u32::from(address)),
-            IpAddr::V6(address) => u128::from(address) >> 64 << 64,
-        };
-        let at = self.hasher.hash_one(network) % COUNTERS as u64;
+        self.count_of(network_of(address))
+    }
+
+    /// The same of whoever has a name.
+    pub(super) fn count_name(&self, name: &str) -> bool {
+        self.count_of(name)
+    }
+
+    fn count_of(&self, whose: impl Hash) -> bool {
+        let at = self.hasher.hash_one(whose) % COUNTERS as u64;
         let at = usize::try_from(at).unwrap_or_default();
         self.counters
             .get(at)

@@ -3,13 +3,16 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, header};
+use axum::http::header;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::post;
 use oncue_core::code::Code;
 
+use super::Who;
 use crate::app::App;
 use crate::audit;
+use crate::console::Form;
 use crate::error::Problem;
 use crate::extract::Payload;
 use crate::security::Peer;
@@ -80,9 +83,12 @@ async fn come_in(State(app): State<App>, request: Request) -> Result<Response, P
     }
 }
 
-async fn go(State(app): State<App>, headers: HeaderMap) -> Response {
+/// The form bears the token of its session, as every form does: another page cannot end it.
+async fn go(State(app): State<App>, who: Who, parts: Parts, _form: Form) -> Response {
     let security = &app.options.security;
-    let cookie = security.access.logout(&headers, security.is_secure());
+    let address = parts.extensions.get::<Peer>().map(|peer| peer.0.ip());
+    app.note("logout", &who.0.name, audit::DONE, address);
+    let cookie = security.access.logout(&parts.headers, security.is_secure());
     ([(header::SET_COOKIE, cookie)], Redirect::to(LOGIN)).into_response()
 }
 

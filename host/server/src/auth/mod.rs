@@ -12,12 +12,14 @@ mod limits;
 pub(crate) mod login;
 pub(crate) mod rights;
 mod sessions;
+pub(crate) mod sight;
+mod standing;
 pub mod tokens;
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -25,11 +27,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use governor::DefaultDirectRateLimiter;
 use oncue_core::code::Code;
 use oncue_manager::{Clock as _, SystemClock};
+use tokio::sync::watch;
 
 pub(crate) use extract::{Who, not_permitted};
 use identity::Identity;
 pub(crate) use sessions::CSRF;
 use sessions::Sessions;
+pub(crate) use standing::{Proof, Standing};
 use tokens::{Tokens, TokensError, hash_of};
 
 use crate::error::Problem;
@@ -80,6 +84,11 @@ struct Shared {
     local_limit: Option<DefaultDirectRateLimiter>,
     sessions: Sessions,
     failures: limits::Failures,
+    /// Refusals that are written down, and how many were not since the last that was.
+    refusals: limits::Failures,
+    unwritten: AtomicU64,
+    /// Told whenever somebody who was let in may have lost that.
+    changes: watch::Sender<()>,
 }
 
 /// The tokens, and a limit for each if there is a rate.
@@ -110,6 +119,8 @@ pub(crate) struct Caller {
     pub(crate) identity: Arc<Identity>,
     /// What changes from the browser must bear, when a cookie named it.
     pub(crate) csrf: Option<Csrf>,
+    /// What named it.
+    pub(crate) proof: Proof,
 }
 
 /// What a page of this session must send with every change, in the header [`CSRF`].
@@ -139,6 +150,9 @@ impl Access {
             local_limit: rate.map(limits::of_identity),
             sessions: Sessions::default(),
             failures: limits::Failures::default(),
+            refusals: limits::Failures::default(),
+            unwritten: AtomicU64::new(0),
+            changes: watch::Sender::default(),
         }))
     }
 
@@ -214,11 +228,17 @@ impl Access {
             limits: limits.unwrap_or_default(),
         }));
         self.0.is_enforced.store(true, Ordering::Release);
+        self.0.changes.send_replace(());
+    }
+
+    /// Told whenever somebody who was let in may have lost that.
+    fn changes(&self) -> watch::Receiver<()> {
+        self.0.changes.subscribe()
     }
 
     /// Reads the file again if it has changed, or in any case. A file that cannot be used changes
     /// nothing, and one that has gone leaves no token. True when something was read.
-    pub(crate) fn reload(&self, always: bool) -> bool {
+    pub fn reload(&self, always: bool) -> bool {
         let Some(path) = self
             .0
             .path
@@ -280,9 +300,11 @@ impl Access {
         let token = bearer(value).ok_or_else(|| {
             refused("the authorization header is not \"Bearer\" and a token of this host")
         })?;
+        let token = hash_of(token);
         Ok(Caller {
-            identity: self.identity(&hash_of(token))?,
+            identity: self.identity(&token)?,
             csrf: None,
+            proof: Proof::Token(token),
         })
     }
 
@@ -313,6 +335,10 @@ impl Access {
         Ok(Caller {
             identity,
             csrf: Some(Csrf(session.csrf.into())),
+            proof: Proof::Session {
+                id: session.id,
+                token: session.token,
+            },
         })
     }
 
@@ -335,6 +361,21 @@ impl Access {
         }
         let detail = "too many requests without a valid token came from this address; wait";
         Problem::new(Code::RateLimited, detail)
+    }
+
+    /// Counts a refusal of somebody. `None` when that one has been refused so often that it is not
+    /// to be written down; else how many were not since the last that was.
+    pub(crate) fn refused(&self, name: Option<&str>, address: Option<IpAddr>) -> Option<u64> {
+        let is_written = match (name, address) {
+            (Some(name), _) => self.0.refusals.count_name(name),
+            (None, Some(address)) => self.0.refusals.count(address),
+            (None, None) => true,
+        };
+        if is_written {
+            return Some(self.0.unwritten.swap(0, Ordering::Relaxed));
+        }
+        self.0.unwritten.fetch_add(1, Ordering::Relaxed);
+        None
     }
 
     /// Holds an identity to its rate.
@@ -385,7 +426,9 @@ impl Access {
 
     /// Ends the request's console session; answers with the `set-cookie` header.
     pub(crate) fn logout(&self, headers: &HeaderMap, is_secure: bool) -> HeaderValue {
-        self.0.sessions.end(headers, is_secure)
+        let cookie = self.0.sessions.end(headers, is_secure);
+        self.0.changes.send_replace(());
+        cookie
     }
 }
 

@@ -46,6 +46,8 @@ struct Session {
 /// What a request's cookie stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InSession {
+    /// The hash of its id.
+    pub(super) id: Hash,
     /// The hash of the token that began it.
     pub(super) token: Hash,
     /// What every change by this cookie must bear in [`CSRF`].
@@ -102,9 +104,19 @@ impl Sessions {
             }
             session.used = now.max(session.used);
             Some(InSession {
+                id,
                 token: session.token,
                 csrf: session.csrf.clone(),
             })
+        })
+    }
+
+    /// When a session is over at the latest, if it is not; nothing is used by that.
+    pub(super) fn ends(&self, id: &Hash, now: u64) -> Option<u64> {
+        self.with(|sessions| {
+            let session = sessions.get(id).filter(|session| is_alive(session, now))?;
+            let idle = session.used.saturating_add(MAX_IDLE);
+            Some(idle.min(session.begun.saturating_add(MAX_LIFE)))
         })
     }
 

@@ -23,6 +23,9 @@ use super::params::{Params, address};
 use super::queues::ago;
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::audit::Told;
+use crate::auth::Who;
+use crate::auth::identity::Right;
 use crate::content::{MAX_JSON_BODIES, as_json, off_the_loop};
 use crate::error::Problem;
 use crate::stream::Parts;
@@ -158,8 +161,9 @@ struct DeadLettersPage {
 }
 
 /// The page of dead letters.
-pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
+pub(super) async fn show(State(app): State<App>, who: Who, viewer: Viewer, params: Params) -> Page {
     let asked = Asked::of(&params)?;
+    who.must(Right::Browse, &asked.queue)?;
     let cursor = params.get("cursor").map(str::to_owned);
     let (handle, queue, filter) = (app.handle.clone(), asked.queue.clone(), asked.filter());
     let from = cursor.clone();
@@ -220,9 +224,11 @@ fn find(
     Ok((found, cursor))
 }
 
-/// What a form means: those that are ticked, or all that the page was asked for.
-fn meant(form: &Form) -> Result<(Asked, Filter), PageError> {
+/// What a form means: those that are ticked, or all that the page was asked for. The path does not
+/// name the queue, so the right on it is asked for here.
+fn meant(form: &Form, who: &Who) -> Result<(Asked, Filter), PageError> {
     let asked = Asked::of(form)?;
+    who.must(Right::Operate, &asked.queue)?;
     let mut filter = asked.filter();
     if form.text("scope") == "picked" {
         let ids: Result<Vec<MessageId>, _> = form.all("id").map(str::parse).collect();
@@ -236,27 +242,55 @@ fn meant(form: &Form) -> Result<(Asked, Filter), PageError> {
 }
 
 /// Puts dead letters back where they came from.
-pub(super) async fn redrive(State(app): State<App>, form: Form) -> Result<Response, PageError> {
-    let done = match meant(&form) {
+pub(super) async fn redrive(
+    State(app): State<App>,
+    who: Who,
+    form: Form,
+) -> Result<Response, PageError> {
+    let done = match meant(&form, &who) {
         Ok((asked, filter)) => letters::redrive(&app.handle, &asked.queue, &filter)
             .await
             .map_err(PageError::from),
         Err(error) => Err(error),
     };
-    let done = done.map(|done| said(done, "went back to where they came from"));
-    Ok(back(&app, &page_after(&form), done))
+    Ok(settled(
+        &app,
+        &form,
+        done,
+        "went back to where they came from",
+    ))
 }
 
 /// Removes dead letters for good, once `discard` is typed.
-pub(super) async fn discard(State(app): State<App>, form: Form) -> Result<Response, PageError> {
-    let done = match confirmed(&form, "discard").and_then(|()| meant(&form)) {
+pub(super) async fn discard(
+    State(app): State<App>,
+    who: Who,
+    form: Form,
+) -> Result<Response, PageError> {
+    let done = match confirmed(&form, "discard").and_then(|()| meant(&form, &who)) {
         Ok((asked, filter)) => letters::discard(&app.handle, &asked.queue, &filter)
             .await
             .map_err(PageError::from),
         Err(error) => Err(error),
     };
-    let done = done.map(|done| said(done, "are discarded for good"));
-    Ok(back(&app, &page_after(&form), done))
+    Ok(settled(&app, &form, done, "are discarded for good"))
+}
+
+/// The way back after an action on dead letters; the audit log is told of which queue, how many.
+fn settled(app: &App, form: &Form, done: Result<Done, PageError>, what: &str) -> Response {
+    let messages = done.as_ref().ok().map(|done| done.done);
+    let said = done.map(|done| said(done, what));
+    let response = back(app, &page_after(form), said);
+    let named = form.get("queue").map(QueueName::new);
+    let queue = match named {
+        Some(Ok(queue)) => queue,
+        _ => QueueName::dead_letter(),
+    };
+    let told = Told {
+        object: Some(queue.to_string()),
+        messages,
+    };
+    told.with(response)
 }
 
 /// What became of those that were meant.
@@ -284,8 +318,9 @@ fn page_after(form: &Form) -> String {
 }
 
 /// The dead letters that are meant as a file: one a line, in JSON, with their bodies.
-pub(super) async fn export(State(app): State<App>, params: Params) -> Page {
+pub(super) async fn export(State(app): State<App>, who: Who, params: Params) -> Page {
     let asked = Asked::of(&params)?;
+    who.must(Right::Browse, &asked.queue)?;
     // Says that the queue is unknown while that can still be said.
     app.handle.queue(asked.queue.clone()).await?;
     let (sender, receiver) = mpsc::channel::<Result<String, std::io::Error>>(WAITING_LINES);

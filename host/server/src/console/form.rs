@@ -36,7 +36,7 @@ pub(super) struct File {
 /// The fields of a form that carries the token. There is no other way to get at a form's fields, so
 /// no action can forget to ask for it.
 #[derive(Debug, Default)]
-pub(super) struct Form {
+pub(crate) struct Form {
     fields: Params,
     /// The file, where one was chosen. Forms have one field for files at most.
     pub(super) file: Option<File>,

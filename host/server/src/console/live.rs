@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 
 use super::page::PageError;
 use crate::app::App;
+use crate::auth::Standing;
 use crate::stream::Parts;
 
 /// Where the stream is.
@@ -32,7 +33,10 @@ const LOOKS: u32 = 5;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The stream of a page.
-pub(super) async fn watch(State(app): State<App>) -> Result<Response, PageError> {
+pub(super) async fn watch(
+    State(app): State<App>,
+    standing: Standing,
+) -> Result<Response, PageError> {
     let place = app.admit_waiting()?;
     // One event may wait: it says the same as any that would follow.
     let (sender, receiver) = mpsc::channel(1);
@@ -40,6 +44,7 @@ pub(super) async fn watch(State(app): State<App>) -> Result<Response, PageError>
         let _place = place;
         tokio::select! {
             () = tell(&app, &sender) => {}
+            () = standing.lost() => {}
             // The page has gone, or the server stops: the stream ends.
             () = sender.closed() => {}
             () = app.stopped() => {}

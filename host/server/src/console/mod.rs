@@ -58,6 +58,7 @@ mod tasks;
 mod viewer;
 
 pub(crate) use csrf::Csrf;
+pub(crate) use form::Form;
 pub(crate) use live::PATH as LIVE_PATH;
 pub(crate) use notes::Notes;
 pub(crate) use page::{PageError, dressed, failure_of, not_found};

@@ -15,6 +15,7 @@ use super::spark::Chart;
 use super::tasks::Row as TaskRow;
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::{Who, sight};
 
 /// Rows of each part of the page.
 const ROWS: usize = 10;
@@ -86,7 +87,12 @@ struct OverviewPage {
 }
 
 /// The first page.
-pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
+pub(super) async fn show(
+    State(app): State<App>,
+    Who(identity): Who,
+    viewer: Viewer,
+    params: Params,
+) -> Page {
     let status = app.handle.status().await?;
     let waiting = app.handle.queue_page(QueueFilter {
         non_empty: true,
@@ -102,14 +108,14 @@ pub(super) async fn show(State(app): State<App>, viewer: Viewer, params: Params)
         max: 1_000,
         ..TaskFilter::default()
     });
-    let mut running = running.await?;
+    let mut running = sight::tasks(&identity, running.await?);
     running.retain(|record| record.outcome.is_none());
     let failed = app.handle.tasks(TaskFilter {
         failed: true,
         max: ROWS,
         ..TaskFilter::default()
     });
-    let failed = failed.await?;
+    let failed = sight::tasks(&identity, failed.await?);
     let plugins = app.handle.plugins().await?;
     let bad = plugins.into_iter().filter(|plugin| plugin.state != "ready");
     let raised = app.handle.alarms().await?;

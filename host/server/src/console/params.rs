@@ -12,7 +12,7 @@ const MAX_FIELDS: usize = 2_000;
 
 /// Names and texts.
 #[derive(Debug, Default)]
-pub(super) struct Params(Vec<(String, String)>);
+pub(crate) struct Params(Vec<(String, String)>);
 
 impl Params {
     /// Names and texts that were read elsewhere.

@@ -23,6 +23,7 @@ use super::queue::{Attributes, attributes};
 use super::tasks::Row as TaskRow;
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::{PluginPath, ProcessPath};
 
@@ -186,6 +187,7 @@ fn if_there<T>(answer: Result<T, ApiError>, absent: Code) -> Result<Option<T>, A
 /// One plugin and its process definition; either may be missing.
 pub(super) async fn show(
     State(app): State<App>,
+    Who(identity): Who,
     plugin: Result<PluginPath, Problem>,
     viewer: Viewer,
     params: Params,
@@ -200,7 +202,7 @@ pub(super) async fn show(
         asked?;
     }
     let now = app.handle.now();
-    let tasks = tasks_of(&app, process.as_ref()).await?;
+    let tasks = sight::tasks(&identity, tasks_of(&app, process.as_ref()).await?);
     let tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
     let (plugin, process) = (plugin.as_ref(), process.as_ref());
     let previous = plugin

@@ -22,6 +22,7 @@ use super::spark::Chart;
 use super::tasks::Row as TaskRow;
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::QueuePath;
 
@@ -151,6 +152,7 @@ struct QueuePage {
 /// One queue.
 pub(super) async fn show(
     State(app): State<App>,
+    Who(identity): Who,
     queue: Result<QueuePath, Problem>,
     viewer: Viewer,
     params: Params,
@@ -163,7 +165,7 @@ pub(super) async fn show(
         max: TASKS,
         ..TaskFilter::default()
     });
-    let tasks = tasks.await?;
+    let tasks = sight::tasks(&identity, tasks.await?);
     let now = explanation.now;
     let frame = Frame::new(&app, "/queues", &params, &viewer).await?;
     let mut page_of = about(frame, &queue, &view, explanation);

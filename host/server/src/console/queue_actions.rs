@@ -10,6 +10,7 @@ use super::form::{Form, back, confirmed, return_path};
 use super::format;
 use super::page::PageError;
 use crate::app::App;
+use crate::audit::Told;
 use crate::error::Problem;
 use crate::extract::{IdPath, QueuePath};
 
@@ -97,7 +98,13 @@ pub(super) async fn clear(it: OnQueue) -> Response {
         Ok(()) => it.app.handle.clear(queue).await.map_err(PageError::from),
         Err(error) => Err(error),
     };
-    it.back(done.map(|count| format!("{} removed from \"{queue}\".", format::of(count, "message"))))
+    let messages = done.as_ref().ok().copied();
+    let said = |count| format!("{} removed from \"{queue}\".", format::of(count, "message"));
+    let told = Told {
+        messages,
+        ..Told::default()
+    };
+    told.with(it.back(done.map(said)))
 }
 
 /// Frees a parked message, or one that waits.

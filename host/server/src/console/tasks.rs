@@ -19,6 +19,8 @@ use super::params::{Params, address};
 use super::queues::ago;
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::identity::Right;
+use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::TaskPath;
 
@@ -95,7 +97,12 @@ struct TasksPage {
 }
 
 /// The list of tasks, newest first.
-pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
+pub(super) async fn list(
+    State(app): State<App>,
+    Who(identity): Who,
+    viewer: Viewer,
+    params: Params,
+) -> Page {
     let word = params.text("outcome");
     let outcome = Outcome::ALL
         .into_iter()
@@ -125,14 +132,18 @@ pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params)
         address("/tasks", &fields)
     };
     let last = records.last().filter(|_| records.len() >= ROWS);
+    let older = last.map(|record| to(&record.id.to_string()));
     page(&TasksPage {
-        rows: records.iter().map(|record| Row::of(record, now)).collect(),
+        rows: sight::tasks(&identity, records)
+            .iter()
+            .map(|record| Row::of(record, now))
+            .collect(),
         queue: queue.map(|queue| queue.to_string()).unwrap_or_default(),
         outcome: outcome.map_or("", Outcome::as_str).to_owned(),
         outcomes: Outcome::ALL.map(Outcome::as_str),
         only_failed: failed,
         is_filtered: failed || outcome.is_some() || params.get("queue").is_some(),
-        older: last.map(|record| to(&record.id.to_string())),
+        older,
         newest: before.map(|_| to("")),
         frame: Frame::new(&app, "/tasks", &params, &viewer).await?,
     })
@@ -195,12 +206,14 @@ struct TaskPage {
 /// One task.
 pub(super) async fn show(
     State(app): State<App>,
+    who: Who,
     task: Result<TaskPath, Problem>,
     viewer: Viewer,
     params: Params,
 ) -> Page {
     let TaskPath(task) = task?;
     let record = app.handle.task(task).await?;
+    who.must(Right::Browse, &record.queue)?;
     let now = app.handle.now();
     // The definition as it is now: the task may have run under another, or it may be gone.
     let process = app.handle.process(record.process.clone()).await.ok();

@@ -1,7 +1,7 @@
 //! Dead letters: what there is, back to where it came from, away for good.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use oncue_core::definition::{Raw, nearest};
 use oncue_core::message::{DeadLetterReason, MessageId};
 use oncue_core::names::QueueName;
@@ -14,6 +14,8 @@ use utoipa_axum::routes;
 
 use super::{Answer, json};
 use crate::app::App;
+use crate::audit::Told;
+use crate::auth::{Who, sight};
 use crate::content;
 use crate::extract::{Fields, Query, QueuePath};
 use crate::openapi::{Absent, Common, Conflict, Unprocessable, WithBody};
@@ -32,26 +34,32 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// The dead letters by groups: where they came from, why, and who failed on them. At most 10 000
-/// messages are looked at.
+/// messages are looked at. What a handler said is empty for whoever may not browse the queue.
 #[utoipa::path(
     get, path = "/v1/dead-letters", tag = "messages",
     params(("queue" = Option<String>, Query,
         description = "A dead-letter or backout queue; `oncue.dead-letter` if left out")),
     responses((status = 200, description = "The groups", body = DeadLettersSchema), Common, Absent)
 )]
-async fn show_dead_letters(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
+async fn show_dead_letters(
+    State(app): State<App>,
+    Who(identity): Who,
+    query: Query,
+) -> Answer<Json<Value>> {
     let mut queue = QueueName::dead_letter();
     query.read(&["queue"], |_, value| {
         queue = put::queue_name(value)?;
         Ok(())
     })?;
     let handle = app.handle.clone();
-    json(&content::off_the_loop(move || handle.dead_letters(&queue)).await??)
+    let mut view = content::off_the_loop(move || handle.dead_letters(&queue)).await??;
+    sight::dead_letters(&identity, &mut view);
+    json(&view)
 }
 
 /// Which dead letters are meant; all of them without a condition.
 #[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schema(as = DeadLetterFilter)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(super) struct FilterSchema {
@@ -104,13 +112,14 @@ async fn redrive_messages(
     QueuePath(queue): QueuePath,
     query: Query,
     fields: Fields,
-) -> Answer<Json<Redriven>> {
+) -> Answer<(Extension<Told>, Json<Redriven>)> {
     let filter = filter(fields.or_query(query))?;
     let done = app.handle.redrive(&queue, &filter).await?;
-    Ok(Json(Redriven {
+    let redriven = Redriven {
         redriven: done.done,
         stayed: done.stayed,
-    }))
+    };
+    Ok((Extension(Told::messages(done.done)), Json(redriven)))
 }
 
 /// Removes dead letters for good. Messages that have no dead-letter record are left alone.
@@ -128,13 +137,14 @@ async fn discard_messages(
     QueuePath(queue): QueuePath,
     query: Query,
     fields: Fields,
-) -> Answer<Json<Discarded>> {
+) -> Answer<(Extension<Told>, Json<Discarded>)> {
     let filter = filter(fields.or_query(query))?;
     let done = app.handle.discard(&queue, &filter).await?;
-    Ok(Json(Discarded {
+    let discarded = Discarded {
         discarded: done.done,
         stayed: done.stayed,
-    }))
+    };
+    Ok((Extension(Told::messages(done.done)), Json(discarded)))
 }
 
 fn filter(fields: Fields) -> Answer<DeadLetterFilter> {

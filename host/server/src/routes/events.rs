@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::app::App;
-use crate::auth::Who;
 use crate::auth::identity::{Identity, Right};
+use crate::auth::{Standing, Who};
 use crate::extract::Query;
 use crate::openapi::Common;
 use crate::stream::Parts;
@@ -37,7 +37,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// What happens from now on, as server-sent events: the event's name is its kind, its data JSON.
 /// Whoever sees some queues only is told of these. A client that lags behind gets an event `lagged`
-/// with `missed`, the number of events it did not get.
+/// with `missed`, the number of events it did not get. The stream ends with the token that asked
+/// for it.
 #[utoipa::path(
     get, path = "/v1/events", tag = "host",
     responses(
@@ -49,6 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn watch_events(
     State(app): State<App>,
     Who(identity): Who,
+    standing: Standing,
     query: Query,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     query.nothing()?;
@@ -59,6 +61,7 @@ async fn watch_events(
         let _place = place;
         tokio::select! {
             () = pass_on(events, &identity, &sender) => {}
+            () = standing.lost() => {}
             // The client has gone, or the server stops: the stream ends.
             () = sender.closed() => {}
             () = app.stopped() => {}

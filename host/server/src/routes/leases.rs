@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::Answer;
 use crate::app::App;
+use crate::auth::Standing;
 use crate::content::{self, MAX_JSON_BODIES};
 use crate::extract::{Fields, Query, QueuePath, TokenPath};
 use crate::openapi::{Absent, Common, Conflict, Full, WithBody};
@@ -66,6 +67,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 async fn get_messages(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
+    standing: Standing,
     query: Query,
     headers: HeaderMap,
 ) -> Answer<Response> {
@@ -78,6 +80,7 @@ async fn get_messages(
         biased;
         leased = handle.get(request) => leased?,
         () = app.stopped() => Vec::new(),
+        () = standing.lost() => return Err(Standing::problem()),
     };
     if leased.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
@@ -211,7 +214,7 @@ async fn ack_lease(
 
 /// Why a message is given back, and when it may be got again.
 #[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schema(as = Nack)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(super) struct NackSchema {
@@ -257,6 +260,7 @@ async fn nack_lease(
 
 /// For how much longer a lease is to hold.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Extend)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(super) struct ExtendSchema {

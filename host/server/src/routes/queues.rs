@@ -1,9 +1,9 @@
 //! Queues: list, define, show, alter, delete, clear.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use oncue_core::code::Code;
 use oncue_core::definition::{Change, QueuePatch};
 use oncue_core::names::QueueName;
@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::{Answer, json};
 use crate::app::App;
+use crate::audit::Told;
 use crate::auth::Who;
 use crate::auth::identity::Right;
 use crate::error::Problem;
@@ -44,13 +45,16 @@ fn patch(fields: &Fields) -> Answer<QueuePatch> {
 }
 
 /// Holds whoever defines a queue to the rights that lie in the definition: which process serves it,
-/// and where its failed messages go.
+/// where its failed messages go, and what the host puts to it by a schedule.
 fn check_rights(who: &Who, queue: &QueueName, patch: &QueuePatch) -> Answer<()> {
     if patch.process.is_some() {
         who.must(Right::Bind, queue)?;
     }
     if let Some(Change::Set(Some(other))) = &patch.backout_queue {
         who.must_any(&[Right::Put, Right::Define], other)?;
+    }
+    if let Some(Change::Set(Some(_))) = &patch.schedule {
+        who.must(Right::Put, queue)?;
     }
     Ok(())
 }
@@ -129,7 +133,7 @@ async fn show_queue(
 #[utoipa::path(
     patch, path = "/v1/queues/{queue}", tag = "queues",
     params(("queue" = String, Path, description = "The queue")),
-    request_body = QueueAttributesSchema,
+    request_body(content = Option<QueueAttributesSchema>, description = "Empty changes nothing"),
     responses(
         (status = 200, description = "The queue as it is now", body = QueueSchema),
         Common, Absent, WithBody, Conflict, Unprocessable
@@ -161,14 +165,14 @@ async fn delete_queue(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
     query: Query,
-) -> Answer<StatusCode> {
+) -> Answer<(Extension<Told>, StatusCode)> {
     let mut force = false;
     query.read(&["force"], |_, value| {
         force = boolean(value)?;
         Ok(())
     })?;
-    app.handle.delete_queue(queue, force).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let removed = app.handle.delete_queue(queue, force).await?;
+    Ok((Extension(Told::messages(removed)), StatusCode::NO_CONTENT))
 }
 
 /// Removes all messages of a queue, but for those in a task's or a consumer's hand.
@@ -181,8 +185,9 @@ async fn clear_queue(
     State(app): State<App>,
     QueuePath(queue): QueuePath,
     query: Query,
-) -> Answer<Json<Cleared>> {
+) -> Answer<(Extension<Told>, Json<Cleared>)> {
     query.nothing()?;
     let cleared = app.handle.clear(&queue).await?;
-    Ok(Json(Cleared { cleared }))
+    let told = Extension(Told::messages(cleared));
+    Ok((told, Json(Cleared { cleared })))
 }

@@ -7,15 +7,14 @@ use oncue_core::message::MessageId;
 use oncue_core::outcome::Outcome;
 use oncue_manager::handle::{MAX_TASKS, TaskFilter};
 use oncue_manager::tasks::TaskId;
-use oncue_manager::tasks::record::TaskRecord;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Answer, json};
 use crate::app::App;
-use crate::auth::Who;
-use crate::auth::identity::{Identity, Right};
+use crate::auth::identity::Right;
+use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::{Query, TaskPath};
 use crate::openapi::{Absent, Common, Conflict};
@@ -47,23 +46,6 @@ fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
                 .unwrap_or_default();
             format!("is {}; use one of {}{meant}", shown(raw), words.join(", "))
         })
-}
-
-/// A record as an identity may see it: what a handler said may tell of messages, so it is for those
-/// who may see messages. Nothing where the queue is not seen at all.
-fn seen_by(identity: &Identity, mut record: TaskRecord) -> Option<TaskRecord> {
-    if !identity.sees(&record.queue) {
-        return None;
-    }
-    if !identity.may_on(Right::Browse, &record.queue) {
-        record.cost.log_tail.clear();
-        record.detail = None;
-        record.backtrace = None;
-        for message in &mut record.messages {
-            message.detail = None;
-        }
-    }
-    Some(record)
 }
 
 /// Tasks of the queues that the identity may see, newest first: those that run, recent ones, and
@@ -101,9 +83,7 @@ async fn list_tasks(
             Ok(())
         },
     )?;
-    let tasks = app.handle.tasks(filter).await?.into_iter();
-    let seen: Vec<TaskRecord> = tasks.filter_map(|task| seen_by(&identity, task)).collect();
-    json(&seen)
+    json(&sight::tasks(&identity, app.handle.tasks(filter).await?))
 }
 
 /// The answer to whoever does not see the task's queue: as if there were no such task.
@@ -126,7 +106,7 @@ async fn show_task(
 ) -> Answer<Json<Value>> {
     query.nothing()?;
     let record = app.handle.task(task).await?;
-    json(&seen_by(&identity, record).ok_or_else(|| unknown(task))?)
+    json(&sight::task(&identity, record).ok_or_else(|| unknown(task))?)
 }
 
 /// A golden case of a failed task: what its handler had in hand, read and put. The last failures

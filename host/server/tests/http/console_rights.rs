@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::http::Request;
 use oncue_server::auth::identity::{Grants, Role};
 
-use crate::auth::Guarded;
 use crate::console::{Page, send};
+use crate::guarded::Guarded;
 
 impl Guarded {
     /// A page, asked for with a token.

@@ -71,7 +71,7 @@ pub(crate) fn filled(template: &str) -> String {
         .replace("{task}", "66")
 }
 
-fn operations(document: &Value) -> Vec<(String, &Value)> {
+pub(crate) fn operations(document: &Value) -> Vec<(String, &Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let each = paths.iter().flat_map(|(path, item)| {
         let methods = item.as_object().expect("methods");

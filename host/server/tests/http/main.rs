@@ -1,6 +1,7 @@
 //! The HTTP API over a queue manager with a memory store and a scripted task host. Every answer is
 //! checked against the OpenAPI document.
 
+mod audit;
 mod auth;
 mod console;
 mod console_rights;
@@ -8,6 +9,7 @@ mod dead_letters;
 mod definitions;
 mod document;
 mod events;
+mod guarded;
 mod harness;
 mod host;
 mod hostile;
@@ -16,4 +18,6 @@ mod listener;
 mod messages;
 mod pressure;
 mod schema;
+mod sessions;
+mod sight;
 mod tasks;

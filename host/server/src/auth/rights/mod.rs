@@ -71,6 +71,8 @@ pub(crate) struct Found<'a> {
     pub(crate) rule: &'static Rule,
     /// The first parameter of the path, decoded.
     pub(crate) object: Option<Cow<'a, str>>,
+    /// The second one: a message.
+    pub(crate) message: Option<Cow<'a, str>>,
     /// A page for people at a browser, or what it needs.
     pub(crate) is_page: bool,
 }
@@ -88,17 +90,18 @@ pub(crate) fn find<'a>(method: &Method, path: &'a str) -> Option<Found<'a>> {
     };
     let of_method = || TABLE.iter().filter(|rule| rule.method == method);
     let found = of_method().find_map(|rule| {
-        let object = matches(rule.path, path)?;
-        Some((rule, object, rule.is_page))
+        let named = matches(rule.path, path)?;
+        Some((rule, named, rule.is_page))
     });
     let found = found.or_else(|| {
         let of_api = of_method().filter_map(|rule| Some((rule, rule.path.strip_prefix(API)?)));
         let mut of_api = of_api.filter(|_rule| !is_api(path));
         of_api.find_map(|(rule, template)| Some((rule, matches(template, path)?, true)))
     });
-    found.map(|(rule, object, is_page)| Found {
+    found.map(|(rule, [object, message], is_page)| Found {
         rule,
         object: object.map(decode),
+        message: message.map(decode),
         is_page: is_page || (rule.action.is_some() && !is_api(path)),
     })
 }
@@ -109,22 +112,25 @@ pub(crate) fn is_api(path: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether a path fits a template, and its first parameter.
-fn matches<'a>(template: &str, path: &'a str) -> Option<Option<&'a str>> {
+/// Whether a path fits a template, and its first two parameters.
+fn matches<'a>(template: &str, path: &'a str) -> Option<[Option<&'a str>; 2]> {
     let mut steps = path.split('/');
-    let mut object = None;
+    let (mut first, mut second) = (None, None);
     for wanted in template.split('/') {
         let step = steps.next()?;
         if wanted.starts_with('{') {
             if step.is_empty() {
                 return None;
             }
-            object = object.or(Some(step));
+            match first {
+                None => first = Some(step),
+                Some(_) => second = second.or(Some(step)),
+            }
         } else if wanted != step {
             return None;
         }
     }
-    steps.next().is_none().then_some(object)
+    steps.next().is_none().then_some([first, second])
 }
 
 /// A step of a path with its `%` encodings read, as the routes read it.
@@ -203,11 +209,19 @@ impl Found<'_> {
 
     /// The object as it may stand in a sentence or a log.
     pub(crate) fn shown(&self) -> String {
-        const SHOWN: usize = 128;
-        let object = self.object.as_deref().unwrap_or_default();
-        let shown: String = object.chars().take(SHOWN).collect();
-        shown.escape_debug().to_string()
+        shown(self.object.as_deref().unwrap_or_default())
     }
+
+    /// The message, if the path names one, in the same way.
+    pub(crate) fn shown_message(&self) -> Option<String> {
+        self.message.as_deref().map(shown)
+    }
+}
+
+fn shown(text: &str) -> String {
+    const SHOWN: usize = 128;
+    let shown: String = text.chars().take(SHOWN).collect();
+    shown.escape_debug().to_string()
 }
 
 /// The administrator's right, for a route that is not in the table.
