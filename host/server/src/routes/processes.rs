@@ -94,7 +94,9 @@ async fn show_process(
 #[utoipa::path(
     patch, path = "/v1/processes/{process}", tag = "processes",
     params(("process" = String, Path, description = "The process definition")),
-    request_body = ProcessAttributesSchema,
+    request_body(
+        content = Option<ProcessAttributesSchema>, description = "Empty changes nothing"
+    ),
     responses(
         (status = 200, description = "The definition as it is now", body = ProcessSchema),
         Common, Absent, WithBody, Conflict, Unprocessable

@@ -27,6 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Whether the trigger is on.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = TriggerControl)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(super) struct TriggerSchema {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use oncue_core::definition::{AttributeInfo, PROCESS_ATTRIBUTES, QUEUE_ATTRIBUTES};
+use utoipa::openapi::schema::AdditionalProperties;
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -13,6 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 fn attributes(table: &[AttributeInfo], what: &str) -> RefOr<Schema> {
     let mut object = ObjectBuilder::new()
         .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
         .description(Some(what));
     let mut groups: BTreeMap<&str, ObjectBuilder> = BTreeMap::new();
     for info in table {

@@ -19,7 +19,7 @@ const OWN_FIELDS: [&str; 4] = ["queue", "body", "body-base64", "properties"];
 
 /// Puts that are made together or not at all.
 #[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schema(as = Unit)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(crate) struct UnitSchema {
@@ -30,7 +30,7 @@ pub(crate) struct UnitSchema {
 
 /// One put. Fields that are left out take the queue's defaults.
 #[derive(ToSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schema(as = Put)]
 #[expect(dead_code, reason = "only describes; the reader works on Raw")]
 pub(crate) struct PutSchema {

@@ -9,6 +9,7 @@ mod dead_letters;
 mod definitions;
 mod document;
 mod events;
+mod examples;
 mod guarded;
 mod harness;
 mod host;

@@ -1,5 +1,9 @@
 //! The OpenAPI 3.1 document: made from the handlers, with every answer that they can give.
 
+mod bodies;
+mod examples;
+mod parameters;
+
 use std::collections::BTreeMap;
 
 use axum::http::Method;
@@ -173,6 +177,10 @@ pub(crate) fn finish(mut document: OpenApi) -> OpenApi {
                 continue;
             };
             say_right(operation, &method, path);
+            bodies::plain(operation);
+            bodies::own(operation);
+            parameters::describe(operation, path);
+            examples::add(operation, method.as_str(), path);
             for response in operation.responses.responses.values_mut() {
                 if let RefOr::T(response) = response {
                     response
