@@ -125,6 +125,10 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 }
 
 fn read(path: &Path) -> io::Result<String> {
+    // Opening a pipe would wait for whoever writes to it, and every other plugin with it.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("is no file"));
+    }
     let mut text = String::new();
     let file = fs::File::open(path)?;
     io::Read::read_to_string(&mut io::Read::take(file, MAX_SIGNATURE), &mut text)?;
@@ -167,6 +171,26 @@ mod tests {
         assert!(keys.check(&path, b"code").is_ok_and(|it| it.is_some()));
         check(b"other code", "[signature-wrong]");
         assert_eq!(PluginKeys::default().check(&path, b"other code"), Ok(None));
+    }
+
+    #[test]
+    fn a_signature_that_is_no_file_is_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("orders.wasm");
+        let keys = PluginKeys::parse(&pair().pk.to_base64()).expect("a key");
+        let refused = || keys.check(&path, b"code").expect_err("refused");
+        fs::create_dir(beside(&path)).expect("a directory");
+        assert!(refused().contains("is no file"), "{}", refused());
+        fs::remove_dir(beside(&path)).expect("removed");
+        let made = std::process::Command::new("mkfifo")
+            .arg(beside(&path))
+            .status();
+        assert!(made.expect("mkfifo runs").success());
+        let (told, wait) = std::sync::mpsc::channel();
+        std::thread::spawn(move || told.send(keys.check(&path, b"code")));
+        let answer = wait.recv_timeout(std::time::Duration::from_secs(60));
+        let fact = answer.expect("an answer").expect_err("refused");
+        assert!(fact.contains("is no file"), "{fact}");
     }
 
     #[test]
