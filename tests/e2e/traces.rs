@@ -23,6 +23,8 @@ const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CLIENT: &str = "00f067aa0ba902b7";
 
+/// What no span may hold.
+const SECRET: &str = "correct horse battery staple";
 /// A request that a collector got: its headers, and what it decoded.
 type Taken = (BTreeMap<String, String>, ExportTraceServiceRequest);
 
@@ -491,6 +493,41 @@ fn an_attempt_that_failed_says_so_and_put_nothing() {
         .filter_map(|span| Some(span.status.as_ref()?.code))
         .collect();
     assert!(codes.contains(&2), "{codes:?}");
+}
+
+#[test]
+fn no_secret_is_in_a_span_that_leaves_the_host() {
+    let collector = Collector::start();
+    let home = Home::new();
+    let grant = (
+        "deadline = \"5s\"",
+        "deadline = \"5s\"\ngrants = { secrets = [\"key\"] }",
+    );
+    home.drop_as("ends-badly", sample("ends-badly"), &[grant]);
+    let flags = ["--otlp-endpoint", &collector.address()];
+    let host = home.start_with(&flags, &[("ONCUE_SECRET_KEY", SECRET)]);
+    host.wait_for_plugin("ends-badly", "ready");
+    // Its last words are the secret, in each way in which words get into a span.
+    for (way, count) in [("fails", 3), ("abort", 6)] {
+        host.put("ends-badly", format!("{way} {SECRET}\n").as_bytes());
+        let spans = collector.wait(count);
+        let told = spans.iter().filter(|span| span.name.starts_with("process"));
+        let told: Vec<_> = told.filter_map(|span| span.status.clone()).collect();
+        let last = told.last().expect("a status");
+        assert_eq!(last.code, 2, "{way}: {last:?}");
+        assert!(!last.message.is_empty(), "{way}");
+        assert!(last.message.contains("[secret key]"), "{way}: {last:?}");
+    }
+    let sent = format!("{:?}", collector.requests.lock().expect("requests"));
+    assert!(!sent.contains(SECRET), "{sent}");
+    for path in ["/v1/dead-letters", "/v1/tasks", "/metrics", "/v1/audit"] {
+        let answer = host.get(path).expect(200);
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(!text.contains(SECRET), "{path}: {text}");
+    }
+    for place in [host.log(), host.out()] {
+        assert!(!place.contains(SECRET), "{place}");
+    }
 }
 
 #[test]

@@ -204,6 +204,15 @@ fn endpoint(
     let host = address
         .strip_prefix("http://")
         .or_else(|| address.strip_prefix(HTTPS));
+    let authority = host.and_then(|host| host.split(['/', '?', '#']).next());
+    if authority.is_some_and(|authority| authority.contains('@')) {
+        // Not told with its address, which has a password in it.
+        let message = format!(
+            "{origin} has a name or a password in it, which would stand in logs; put it into a \
+             header, by the variable OTEL_EXPORTER_OTLP_HEADERS"
+        );
+        return Err(Failure::coded(Code::InvalidConfiguration, message));
+    }
     if host.is_none_or(|host| host.is_empty() || host.starts_with(['/', ':'])) {
         return Err(refused("which is no address of a collector"));
     }
@@ -377,9 +386,18 @@ mod tests {
             ("c:4318", "no address of a collector"),
             ("http://", "no address of a collector"),
             ("http:///v1", "no address of a collector"),
+            (
+                "http://me:hunter22@c:4318",
+                "has a name or a password in it",
+            ),
+            (
+                "http://hunter22@c:4318/v1/traces",
+                "has a name or a password",
+            ),
         ] {
             let failure = endpoint(address, |_| None).expect_err(address);
             assert!(failure.message.contains(wanted), "{}", failure.message);
+            assert!(!failure.message.contains("hunter22"), "{}", failure.message);
             assert!(!failure.message.contains("secret"), "{}", failure.message);
         }
     }
