@@ -17,7 +17,8 @@ Examples:
   oncue run drain.wasm --trigger depth --text a --text b --save cases/two
 
 No host is asked. Each message is tried once, under the limits and grants of the manifest; queues \
-that it may put to are made.
+that it may put to are made. Signatures are not looked at: plugin-keys says what a host loads, and \
+\"oncue plugin check\" says whether it would.
 
 Exit codes: 0 committed, 1 the handler failed, 4 the plugin is refused.";
 
