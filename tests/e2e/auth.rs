@@ -275,6 +275,58 @@ fn tls_is_spoken_and_a_new_certificate_is_taken_while_old_connections_go_on() {
     let _ = std::fs::remove_file(second);
 }
 
+/// The greeting of a client that speaks nothing newer than a version of TLS: 3.1 is 1.0.
+fn old_greeting(minor: u8) -> Vec<u8> {
+    let mut hello = vec![3, minor];
+    hello.extend([7; 32]);
+    // No session, two suites of that time, no compression, no extension.
+    hello.extend([0, 0, 4, 0xc0, 0x13, 0x00, 0x2f, 1, 0]);
+    let length = u8::try_from(hello.len()).expect("short");
+    let mut record = vec![0x16, 3, 1, 0, length + 4, 1, 0, 0, length];
+    record.extend(hello);
+    record
+}
+
+#[test]
+fn old_protocols_are_not_spoken_and_an_expired_certificate_is_believed_by_nobody() {
+    use std::io::{Read as _, Write as _};
+    let home = Home::new();
+    let (certificate_file, key_file, _) = certificate(home.path(), "host");
+    let flags = [
+        "--tls-cert",
+        certificate_file.to_str().expect("a text"),
+        "--tls-key",
+        key_file.to_str().expect("a text"),
+    ];
+    let host = home.start_with(&flags, &[]);
+    let address = host.url.trim_start_matches("https://");
+    for minor in [0, 1, 2] {
+        let mut old = TcpStream::connect(address).expect("a connection");
+        old.write_all(&old_greeting(minor)).expect("sent");
+        let mut answer = Vec::new();
+        let _ = old.read_to_end(&mut answer);
+        // An alert and the end, no greeting in return.
+        assert_eq!(answer.first(), Some(&0x15), "3.{minor}: {answer:?}");
+    }
+    // What has expired is taken, as the operator wants it, and no client believes it.
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let mut past = rcgen::CertificateParams::new(names).expect("names");
+    past.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    past.not_after = rcgen::date_time_ymd(2020, 2, 1);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let expired = past.self_signed(&key).expect("a certificate");
+    std::fs::write(&key_file, key.serialize_pem()).expect("written");
+    std::fs::write(&certificate_file, expired.pem()).expect("written");
+    host.signal("HUP");
+    until("the new certificate", || {
+        host.log().contains("a new certificate is in use")
+    });
+    let authority = certificate_file.display().to_string();
+    let ask = ["status", "--ca-file", &authority, "--timeout", "60s"];
+    let (code, _, err) = run(&home, &ask, &[("ONCUE_URL", host.url.as_str())]);
+    assert_eq!(code, 5, "{err}");
+}
+
 /// A client that believes one certificate.
 fn agent(authority: &Path) -> ureq::Agent {
     use ureq::tls::{Certificate, RootCerts, TlsConfig};

@@ -12,6 +12,7 @@ mod chance;
 mod console;
 mod dev;
 mod disk;
+mod document;
 mod export;
 mod host;
 mod hostile;

@@ -1,0 +1,107 @@
+//! The served OpenAPI document, tried by schemathesis: requests that fit it and requests that do
+//! not, against a host with queues, a dead letter and plugins. No answer is a server error, and
+//! none is one that the document does not name.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::auth::token;
+use crate::host::{Home, Host};
+use crate::wait::until;
+use crate::work::{DEAD_LETTERS, sample};
+
+/// Set where it must be tried: then what is missing fails the test.
+const NEEDED: &str = "ONCUE_NEED_SCHEMATHESIS";
+
+/// Test cases of each operation and phase; more by this variable.
+const CASES: (&str, &str) = ("ONCUE_CASES", "4");
+
+/// Repeats the cases.
+const SEED: (&str, &str) = ("ONCUE_SEED", "66");
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where `.ci/run` installs it.
+fn program() -> PathBuf {
+    root().join("target/schemathesis/bin/schemathesis")
+}
+
+/// A host with something of everything. Tokens come after: with one, every request needs it.
+fn stocked(home: &Home) -> Host {
+    for name in ["echo", "traps", "route-orders"] {
+        home.drop_sample(sample(name));
+    }
+    let host = home.start();
+    for plugin in ["echo", "traps", "route-orders"] {
+        host.wait_for_plugin(plugin, "ready");
+    }
+    for queue in ["replies", "invoices"] {
+        host.define_plain(queue);
+        host.put(queue, b"hello");
+    }
+    host.put("traps", b"x");
+    host.wait_for_depth(DEAD_LETTERS, 1);
+    host
+}
+
+/// Tries the document of a host in all phases, if it can be done here.
+fn try_document(host: &Host, flags: &[&str]) {
+    if !program().exists() {
+        let why = "target/schemathesis is not there; see tests/README.md";
+        assert!(std::env::var_os(NEEDED).is_none(), "{why}");
+        eprintln!("\n*** THE DOCUMENT IS NOT TRIED: {why} ***\n");
+        return;
+    }
+    let setting = |(name, usual): (&str, &str)| std::env::var(name).unwrap_or(usual.to_owned());
+    let folder = tempfile::tempdir().expect("a directory");
+    let tried = Command::new(program())
+        .arg("--config-file")
+        .arg(root().join("tests/document/schemathesis.toml"))
+        .args(["run", &format!("{}/openapi.json", host.url)])
+        .args(["--phases", "examples,coverage,fuzzing,stateful"])
+        .args(["--checks", "all", "--continue-on-failure", "--no-color"])
+        .args(["--max-examples", &setting(CASES), "--seed", &setting(SEED)])
+        // A stream has no end.
+        .args(["--exclude-path", "/v1/events", "--request-timeout", "60"])
+        .args(["--generation-database", "none"])
+        .args(flags)
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&tried.stdout);
+    assert!(tried.status.success(), "{said}\n{}", host.log());
+    host.get("/livez").expect(200);
+    assert!(!host.log().contains("panicked"), "{}", host.log());
+    let end: Vec<&str> = said.lines().rev().take(12).collect();
+    for line in end.into_iter().rev() {
+        eprintln!("{line}");
+    }
+}
+
+#[test]
+fn the_document_is_true_of_a_host_that_asks_nobody() {
+    let home = Home::new();
+    let host = stocked(&home);
+    // It is told of tokens, and takes whatever comes.
+    let open = [
+        "--exclude-checks",
+        "ignored_auth",
+        "--generation-with-security-parameters",
+        "false",
+    ];
+    try_document(&host, &open);
+}
+
+#[test]
+fn the_document_is_true_of_a_host_with_tokens() {
+    let home = Home::new();
+    let host = stocked(&home);
+    let admin = token(&home, &["ops", "--role", "admin"]);
+    until("the token to be asked for", || {
+        host.get("/v1/status").status == 401
+    });
+    let header = format!("Authorization: Bearer {admin}");
+    try_document(&host, &["--header", &header]);
+}
