@@ -18,7 +18,7 @@ use oncue_store::StopReason;
 use parking_lot::{Condvar, Mutex};
 
 use crate::command::{Answer, Command};
-use crate::main_loop::Pending;
+use crate::commits::Pending;
 use crate::shared::QueueCell;
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskEnd;

@@ -1,7 +1,7 @@
 //! The queue manager: one loop that evaluates queues and starts tasks, and the sessions that tasks
 //! run in.
 //!
-//! Start at [`main_loop`] for what happens when, at [`trigger_process`] for steps 10 to 68, at
+//! Start at [`main_loop`] for what happens when, at [`trigger_process`] for steps 10 to 66, at
 //! [`tasks`] for the seam to the sandbox, at [`handle`] for what applications and operators may do.
 //! The loop owns gates, indicators, counts and the ledger; nothing else writes them.
 //!
@@ -10,6 +10,7 @@
 pub mod alarms;
 pub mod clock;
 pub mod command;
+pub mod commits;
 pub mod dead_letters;
 pub mod definitions;
 pub mod due;
@@ -32,6 +33,7 @@ pub mod schedules;
 pub mod shared;
 pub mod status;
 pub mod sweep;
+mod task_ends;
 pub mod tasks;
 pub mod traces;
 pub mod trigger_process;

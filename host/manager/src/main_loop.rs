@@ -7,29 +7,23 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use oncue_core::admission::{Grant, Ledger};
 use oncue_core::fairness::Fairness;
 use oncue_core::names::{PluginName, ProcessName, QueueName};
-use oncue_core::outcome::Outcome;
 use oncue_core::process_table::ProcessTable;
 use oncue_core::queue_table::QueueTable;
 use oncue_core::time::{Millis, Timestamp};
 use oncue_core::trigger::process::HostState;
-use oncue_core::trigger::{self, Step, TaskId, Trace};
-use oncue_core::unit_of_work::{OwnerId, TaskRow, Unit};
-use oncue_store::Commit;
+use oncue_core::trigger::{TaskId, Trace};
 
 use crate::alarms::Alarms;
 use crate::command::Answer;
+use crate::commits::Pending;
 use crate::definitions::Definition;
-use crate::event::{Event, Nudge, Timer};
+use crate::event::{Event, Timer};
 use crate::metrics::LoopCounts;
 use crate::reload::PluginUpdate;
 use crate::retention::Retention;
@@ -37,10 +31,7 @@ use crate::schedules::Schedules;
 use crate::shared::{Moment, Phase, QueueCell, Shared};
 use crate::status::HostEvent;
 use crate::sweep::Sweep;
-use crate::tasks::record::{TaskEnd, TaskRecord};
 use crate::tasks::{TaskHost, TaskSession};
-use crate::traces::call::TriggerTrace;
-use crate::traces::{Fired, Span, What};
 
 /// Longest time between two turns, in milliseconds.
 pub const MAX_SLEEP: Millis = 1000;
@@ -63,16 +54,6 @@ pub(crate) struct Running {
     pub(crate) kind: &'static str,
     /// What held it before, as [`Note::held`].
     pub(crate) held: Vec<(&'static str, u64)>,
-}
-
-/// A commit of the manager's own or of a task that is lost, not yet answered.
-#[derive(Debug)]
-pub struct Pending {
-    pub(crate) commit: Commit,
-    /// What to give back if it is refused.
-    pub(crate) held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
-    /// What is told in traces once it is durable.
-    pub(crate) told: Vec<Span>,
 }
 
 /// What the loop remembers of a queue beside its entry in the queue table, for people. There is
@@ -286,141 +267,6 @@ impl Manager {
         news.then(|| running.queue.clone())
     }
 
-    /// Step 68.
-    fn task_ended(&mut self, end: TaskEnd, now: Timestamp) {
-        let TaskEnd {
-            mut record,
-            progressed,
-            found_none,
-            trigger,
-        } = end;
-        let Some(running) = self.running.remove(&record.id) else {
-            return;
-        };
-        let outcome = record.outcome.unwrap_or(Outcome::NoProgress);
-        self.waits.remove(&record.id);
-        let mut gate_end = trigger::TaskEnd {
-            // One that gave way to another queue must let it pass before it is tried again.
-            progress: progressed && outcome != Outcome::Cancelled,
-            ended_ok: !outcome.is_failure() && outcome != Outcome::StateConflict,
-            start_failed: (outcome == Outcome::StartFailed)
-                .then(|| record.detail.clone().unwrap_or_default()),
-            found_nothing: false,
-        };
-        // What the task's last commit changed must be in the counts before the rule is asked again.
-        let cell = self.shared.cell(&running.queue);
-        if let Some(cell) = &cell {
-            self.absorb(cell, now);
-        }
-        if found_none
-            && outcome == Outcome::NoProgress
-            && let Some(entry) = self.queues.get(&running.queue)
-        {
-            // Nothing counts, or others were quicker: then the queue as a whole goes on.
-            let others_did = cell.is_some_and(|cell| cell.removals() != running.removals);
-            gate_end.found_nothing = others_did || entry.counted() == 0;
-        }
-        match self.queues.get_mut(&running.queue) {
-            Some(entry) => {
-                trigger::finish(
-                    entry,
-                    &mut self.ledger,
-                    record.id,
-                    running.grant,
-                    &gate_end,
-                    now,
-                );
-            }
-            None => self.ledger.give_back(running.grant),
-        }
-        self.write_control(&running.queue);
-        self.ready.charge(&running.queue, record.cost.fuel);
-        self.capacity_freed();
-        self.ready.push(&running.queue);
-        let mut trace = running.trace;
-        trace.pass(Step::S68);
-        record.steps = trace.numbers();
-        record.start_latency = running.start_latency;
-        if let Some(trigger) = trigger {
-            record.trace = Some(trigger.context.trace.to_string());
-            self.tell_trigger(trigger, &record, running.kind, running.held);
-        }
-        self.keep_record(record, outcome, now);
-    }
-
-    /// Tells of a trigger in the trace of the first message that it answered.
-    fn tell_trigger(
-        &self,
-        trigger: TriggerTrace,
-        record: &TaskRecord,
-        kind: &'static str,
-        held: Vec<(&'static str, u64)>,
-    ) {
-        let Some(tracer) = &self.shared.tracer else {
-            return;
-        };
-        // What held it before there was anything to trigger for is another story.
-        let held = held.into_iter().filter(|(_, at)| *at >= trigger.began);
-        let held = held.collect();
-        tracer.emit(Span {
-            context: trigger.context,
-            parent: Some(trigger.parent),
-            state: trigger.state,
-            began: trigger.began,
-            ended: trigger.entered.max(trigger.began),
-            what: What::Trigger(Box::new(Fired {
-                queue: record.queue.clone(),
-                process: record.process.clone(),
-                task: record.id,
-                kind,
-                steps: record.steps.clone(),
-                held,
-            })),
-            links: Vec::new(),
-            more_links: 0,
-        });
-    }
-
-    /// Counts and keeps a task's record, then tells of its end.
-    fn keep_record(&mut self, record: TaskRecord, outcome: Outcome, now: Timestamp) {
-        *self.outcomes.entry(outcome.as_str()).or_default() += 1;
-        self.counts.ended(&record, outcome.is_failure());
-        if outcome.is_failure() {
-            tracing::warn!(
-                manager = self.shared.name, queue = %record.queue, process = %record.process,
-                version = record.digest, task = %record.id,
-                message = record.messages.last().map(|last| tracing::field::display(last.id)),
-                trace = record.trace,
-                outcome = outcome.as_str(), detail = record.detail.as_deref().unwrap_or(""),
-                "a task failed"
-            );
-            // The failure's own commit wrote what was known then; this adds cost, log and steps, so
-            // that they can be read after a restart. Nobody waits for it.
-            if let Ok(value) = serde_json::to_vec(&record) {
-                let row = TaskRow {
-                    id: record.id.0,
-                    value: Bytes::from(value),
-                };
-                let unit = Unit {
-                    task: Some(row),
-                    keep_tasks: self.retention.keep(0),
-                    ..Unit::default()
-                };
-                self.submit(unit, None);
-            }
-        }
-        // Kept before it is told: whoever hears of the end may ask for the record.
-        let record = self.shared.records.add(record);
-        self.shared.tell(|| HostEvent::TaskEnded {
-            task: record.id,
-            queue: record.queue.clone(),
-            outcome,
-            committed: record.committed,
-            failed: record.failed,
-            time: now,
-        });
-    }
-
     fn ring_timers(&mut self, now: Timestamp) {
         while let Some(Reverse(timer)) = self.timers.peek() {
             if timer.at > now {
@@ -446,52 +292,6 @@ impl Manager {
                 queue: queue.clone(),
             }));
         }
-    }
-
-    /// Submits a commit of the manager's own. What `held` names is given back if it is refused.
-    pub(crate) fn submit(
-        &mut self,
-        unit: Unit,
-        held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
-    ) {
-        self.submit_told(unit, held, Vec::new());
-    }
-
-    /// The same; `told` is told in traces once it is durable.
-    pub(crate) fn submit_told(
-        &mut self,
-        unit: Unit,
-        held: Option<(OwnerId, Vec<(QueueName, oncue_core::message::Sequence)>)>,
-        told: Vec<Span>,
-    ) {
-        let commit = self.shared.store.commit(unit);
-        self.pending.push(Pending { commit, held, told });
-    }
-
-    fn poll_commits(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
-        let waker = Waker::from(Arc::new(Nudge(Arc::clone(&self.shared.inbox))));
-        let mut context = Context::from_waker(&waker);
-        let shared = Arc::clone(&self.shared);
-        self.pending.retain_mut(
-            |pending| match Pin::new(&mut pending.commit).poll(&mut context) {
-                Poll::Pending => true,
-                Poll::Ready(Ok(_)) => {
-                    shared.tell_spans(std::mem::take(&mut pending.told));
-                    false
-                }
-                Poll::Ready(Err(error)) => {
-                    tracing::warn!(%error, "a unit of work that no task waits for was refused");
-                    shared.note_refusal(&error);
-                    if let Some((owner, places)) = pending.held.take() {
-                        shared.store.release(owner, &places);
-                    }
-                    false
-                }
-            },
-        );
     }
 
     /// Asks tasks to end at their next boundary.
