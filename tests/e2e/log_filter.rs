@@ -44,7 +44,7 @@ fn a_hang_up_has_the_log_filtered_as_the_file_says_now() {
     for (number, (text, why)) in [
         ("log = \"a=b=c\"\n", "is no filter"),
         ("log = debug\n", "oncue.toml"),
-        ("lgo = \"debug\"\n", "did you mean"),
+        ("lgo = \"debug\"\n", "is not a setting"),
     ]
     .into_iter()
     .enumerate()

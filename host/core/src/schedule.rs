@@ -137,16 +137,55 @@ fn parser(year: Year) -> CronParser {
         .build()
 }
 
-fn parse_cron(text: &str) -> Result<Cron, String> {
-    let refused = |why: &dyn std::fmt::Display| {
-        format!(
-            "is no cron expression ({why}); write minute, hour, day of month, month and day of \
-             week, such as 0 6 * * MON-FRI"
-        )
+/// Fields of an expression with seconds, with what may stand there.
+const FIELDS: [(&str, &str); MAX_FIELDS] = [
+    ("second", "0 to 59"),
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day of month", "1 to 31, or L for the last one"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("day of week", "0 to 7, or SUN to SAT"),
+];
+
+/// Words that stand for a whole expression.
+const NICKNAMES: &str = "@yearly, @monthly, @weekly, @daily or @hourly";
+
+/// Why an expression cannot be read: which of its fields, where it is one alone.
+fn fault(text: &str) -> String {
+    const CURE: &str = "write minute, hour, day of month, month and day of week, such as \
+                        0 6 * * MON-FRI, and a time zone behind them unless it is UTC";
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    if text.starts_with('@') {
+        return format!("is no cron expression (\"{text}\" is not known); use {NICKNAMES}");
+    }
+    let Some(names) = FIELDS.get(MAX_FIELDS.saturating_sub(fields.len())..) else {
+        return format!("is no cron expression; {CURE}");
     };
-    let cron = parser(Year::Disallowed)
-        .parse(text)
-        .map_err(|error| refused(&error))?;
+    if names.len() + 1 < MAX_FIELDS || fields.len() > MAX_FIELDS {
+        let count = fields.len();
+        let fields = if count == 1 { "field" } else { "fields" };
+        return format!("is no cron expression (it has {count} {fields}); {CURE}");
+    }
+    let wrong = names.iter().enumerate().find(|(place, _)| {
+        let alone = (0..names.len()).map(|at| match fields.get(at) {
+            Some(field) if at == *place => field,
+            _ => "*",
+        });
+        let alone: Vec<&str> = alone.collect();
+        parser(Year::Disallowed).parse(&alone.join(" ")).is_err()
+    });
+    match wrong.and_then(|(place, name)| Some((name, fields.get(place)?))) {
+        Some(((name, range), field)) => format!(
+            "is no cron expression ({name} is \"{field}\"; use {range}, *, a-b, a list with \
+             commas, or steps such as */5); {CURE}"
+        ),
+        None => format!("is no cron expression; {CURE}"),
+    }
+}
+
+fn parse_cron(text: &str) -> Result<Cron, String> {
+    let refused = |_said| fault(text);
+    let cron = parser(Year::Disallowed).parse(text).map_err(refused)?;
     let seconds = match text.split_whitespace().count() {
         // A nickname, such as @daily.
         1 => return Ok(cron),
@@ -156,7 +195,7 @@ fn parse_cron(text: &str) -> Result<Cron, String> {
     // Within some years: the search for a day that never comes would be a long one.
     let bounded = parser(Year::Required)
         .parse(&format!("{seconds}{text} {YEARS}"))
-        .map_err(|error| refused(&error))?;
+        .map_err(refused)?;
     let start = DateTime::UNIX_EPOCH.with_timezone(&Tz::UTC);
     if bounded.find_next_occurrence(&start, true).is_err() {
         return Err("names a day that never comes; correct the day or the month".to_owned());

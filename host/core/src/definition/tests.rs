@@ -171,9 +171,9 @@ fn every_fault_of_a_schedule_and_of_the_alarms_is_named() {
     check_queue(
         r#"{"schedule": {"cron": "0 6 * *"}}"#,
         &[
-            "\"schedule.cron\" is no cron expression (Invalid pattern: Pattern must have 5 or 6 \
-             fields when years are disallowed.); write minute, hour, day of month, month and day \
-             of week, such as 0 6 * * MON-FRI",
+            "\"schedule.cron\" is no cron expression (it has 4 fields); write minute, hour, day \
+             of month, month and day of week, such as 0 6 * * MON-FRI, and a time zone behind \
+             them unless it is UTC",
         ],
     );
 }

@@ -96,16 +96,24 @@ fn what_never_comes_or_cannot_be_read_is_refused() {
     refused("0 0 30 2 *", "names a day that never comes");
     refused("0 0 0 31 11 *", "names a day that never comes");
     refused("", "is empty");
-    refused("every day", "is no cron expression");
-    refused("61 * * * *", "is no cron expression");
-    refused("* * * *", "is no cron expression");
+    refused("every day", "(it has 2 fields); write minute, hour");
+    refused("hourly", "(it has 1 field)");
+    refused("* * * *", "(it has 4 fields)");
+    refused("61 * * * *", "(minute is \"61\"; use 0 to 59, ");
+    refused("61 * * * * *", "(second is \"61\"; use 0 to 59, ");
+    refused("0 24 * * *", "(hour is \"24\"; use 0 to 23, ");
+    refused("0 6 * * MON-FRY", "(day of week is \"MON-FRY\"; use 0 to 7");
+    refused("0 6 * * * berlin", "(day of week is \"berlin\"; ");
+    refused("0 6 * * * berlin", "and a time zone behind them");
+    refused("*/0 * * * *", "(minute is \"*/0\"; ");
+    refused("@dayly", "(\"@dayly\" is not known); use @yearly");
     refused("* * * * * * 2030", "names \"2030\", which is no time zone");
     refused(
         "0 6 * * * Europe/Berln",
         "names \"Europe/Berln\", which is no time zone",
     );
     refused("@daily Mars", "names \"Mars\", which is no time zone");
-    refused("*/0.5 * * * * *", "is no cron expression");
+    refused("*/0.5 * * * * *", "(second is \"*/0.5\"; ");
 }
 
 #[test]
@@ -138,5 +146,16 @@ fn a_long_time_of_a_frequent_schedule_costs_little() {
         let now = at("2026-01-09T08:00:00Z");
         let due = timetable.due(Timestamp(0), now).expect("due");
         assert_eq!((due.at, due.missed), (now, MAX_MISSED), "{expression}");
+    }
+}
+
+#[test]
+fn every_nickname_that_an_error_names_is_one() {
+    let names = NICKNAMES
+        .split([',', ' '])
+        .filter(|name| name.starts_with('@'));
+    for name in names {
+        assert!(Schedule::parse(name).is_ok(), "{name}");
+        assert!(Schedule::parse(&format!("{name} Europe/Berlin")).is_ok());
     }
 }

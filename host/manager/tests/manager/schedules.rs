@@ -235,3 +235,46 @@ fn a_deleted_queue_leaves_no_schedule_behind() {
     rig.advance(3 * HOUR);
     assert_eq!(rig.depth("q"), 0);
 }
+
+#[test]
+fn another_time_zone_is_another_schedule() {
+    let mut rig = hourly(&[]);
+    alter(&mut rig, &[("schedule", "0 6 * * * UTC")]);
+    assert_eq!(rig.queue("q").next_scheduled, Some(Timestamp(6 * HOUR)));
+    alter(&mut rig, &[("schedule", "0 6 * * * Europe/Berlin")]);
+    assert_eq!(rig.queue("q").next_scheduled, Some(Timestamp(5 * HOUR)));
+    rig.advance(5 * HOUR);
+    let berlin = "1970-01-01T06:00:00+01:00+0";
+    assert_eq!(times(&rig, "q"), [berlin]);
+    // The same hour elsewhere: it is due once more on this day.
+    alter(&mut rig, &[("schedule", "0 6 * * * UTC")]);
+    let mut rig = rig.reopen(ManagerConfig::default(), Vec::new());
+    rig.advance(HOUR);
+    assert_eq!(times(&rig, "q"), [berlin, "1970-01-01T06:00:00+00:00+0"]);
+}
+
+#[test]
+fn a_queue_that_is_deleted_while_a_put_is_refused_leaves_neither_alarm_nor_put() {
+    let mut rig = hourly(&[("put", "disabled")]);
+    rig.advance(31 * MINUTE);
+    assert_eq!(alarms(&mut rig), ["schedule-refused"]);
+    let handle = rig.handle.clone();
+    rig.ask(async move { handle.delete_queue(name("q"), true).await })
+        .unwrap();
+    assert_eq!(alarms(&mut rig), [""; 0]);
+    rig.define("q", &[("trigger", "none")]);
+    rig.advance(2 * HOUR);
+    assert_eq!(rig.depth("q"), 0);
+}
+
+#[test]
+fn a_schedule_of_every_second_puts_each_of_a_minute() {
+    let mut rig = hourly(&[]);
+    alter(&mut rig, &[("schedule", "* * * * * *")]);
+    for _ in 0..60 {
+        rig.advance(1_000);
+    }
+    let found = times(&rig, "q");
+    let seconds: std::collections::BTreeSet<_> = found.iter().collect();
+    assert_eq!((found.len(), seconds.len()), (60, 60));
+}
