@@ -1,5 +1,5 @@
-//! Reading the audit log: the last entries, those since a time, those before a point, or those after
-//! what was read.
+//! Reading the audit log: the last entries, those since a time, those before a point, or those
+//! after what was read.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
