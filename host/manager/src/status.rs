@@ -1,6 +1,8 @@
 //! What people see of the manager: plain views, made on its loop, serialised as they are.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use oncue_core::definition::{Origin, ProcessAttributes, QueueAttributes};
 use oncue_core::message::MessageId;
@@ -54,9 +56,37 @@ pub struct QueueView {
     pub origins: BTreeMap<String, Origin>,
 }
 
+/// Which queues somebody may know of. Everyone's by default.
+#[derive(Clone, Default)]
+pub struct Seen(Option<Arc<dyn Fn(&QueueName) -> bool + Send + Sync>>);
+
+impl Seen {
+    /// Those for which `sees` answers true. It is asked on the manager's loop, for each queue: it
+    /// must be quick, and must not wait.
+    #[must_use]
+    pub fn by(sees: impl Fn(&QueueName) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(sees)))
+    }
+
+    /// Whether it is one of those.
+    #[must_use]
+    pub fn has(&self, queue: &QueueName) -> bool {
+        self.0.as_ref().is_none_or(|sees| sees(queue))
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.0.is_some() { "some" } else { "all" };
+        formatter.debug_tuple("Seen").field(&word).finish()
+    }
+}
+
 /// Which queues are wanted, and in which order.
 #[derive(Clone, Debug, Default)]
 pub struct QueueFilter {
+    /// Only those.
+    pub seen: Seen,
     /// Only those whose name contains this text, whatever the case of its letters.
     pub search: String,
     /// Only those that hold messages.
@@ -110,7 +140,7 @@ pub struct QueuePage {
     pub queues: Vec<QueueView>,
     /// How many queues the filter lets through.
     pub matching: u64,
-    /// How many queues are defined.
+    /// How many queues are defined, of those that are seen.
     pub defined: u64,
 }
 

@@ -1,6 +1,7 @@
 //! Answers to questions: the loop's state as plain views. Also where a person's `explain` is made.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use oncue_core::code::Code;
 use oncue_core::definition::{Layered, Origin, PROCESS_ATTRIBUTES, Patch, QUEUE_ATTRIBUTES};
@@ -101,17 +102,18 @@ impl Manager {
     /// Some of the queues. Those outside the part cost a look at what they are sorted by, no more.
     fn queue_page(&self, filter: &QueueFilter, now: Timestamp) -> QueuePage {
         let search = filter.search.to_ascii_lowercase();
-        let wanted = |entry: &&QueueEntry| {
+        let wanted = |entry: &QueueEntry| {
             (!filter.non_empty || entry.counts.depth() > 0)
                 && !(filter.no_reserved && entry.name.is_reserved())
                 && (search.is_empty() || entry.name.as_str().to_ascii_lowercase().contains(&search))
         };
-        let mut found: Vec<(u64, &QueueEntry)> = self
-            .queues
-            .iter()
-            .filter(wanted)
-            .map(|entry| (self.sort_key(entry, filter.sort, now), entry))
-            .collect();
+        let (mut found, mut defined): (Vec<(u64, &QueueEntry)>, u64) = (Vec::new(), 0);
+        for entry in self.queues.iter().filter(|it| filter.seen.has(&it.name)) {
+            defined += 1;
+            if wanted(entry) {
+                found.push((self.sort_key(entry, filter.sort, now), entry));
+            }
+        }
         // The table is in the order of names, and a stable sort keeps it among equals.
         match (filter.sort, filter.descending) {
             (QueueSort::Name, false) => {}
@@ -127,7 +129,7 @@ impl Manager {
         QueuePage {
             queues: part.map(|(_, entry)| self.view_of(entry, now)).collect(),
             matching,
-            defined: self.queues.len() as u64,
+            defined,
         }
     }
 
@@ -276,6 +278,8 @@ impl Manager {
                     .record(&session.spec, session.started);
                 // Nothing of its end is settled while it runs.
                 (record.outcome, record.detail, record.backtrace) = (None, None, None);
+                // Of the calls that have ended; memory is known at the task's end.
+                record.cost.fuel = session.fuel.load(Ordering::Relaxed);
                 record.steps = running.trace.numbers();
                 record.start_latency = running.start_latency;
                 Some(record)

@@ -23,7 +23,7 @@ use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::status::{
     AlarmsView, Explanation, HostEvent, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView,
-    StatusView,
+    Seen, StatusView,
 };
 use crate::tasks::TaskId;
 use crate::tasks::record::TaskRecord;
@@ -56,6 +56,8 @@ pub struct Handle {
 /// Which task records are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct TaskFilter {
+    /// Of these queues.
+    pub seen: Seen,
     /// Of this queue.
     pub queue: Option<QueueName>,
     /// With this outcome.
@@ -368,10 +370,11 @@ impl Handle {
         running.reverse();
         let recent = self.shared.records.newest_first();
         let wanted = |record: &TaskRecord| {
-            filter
-                .queue
-                .as_ref()
-                .is_none_or(|queue| record.queue == *queue)
+            filter.seen.has(&record.queue)
+                && filter
+                    .queue
+                    .as_ref()
+                    .is_none_or(|queue| record.queue == *queue)
                 && filter
                     .outcome
                     .is_none_or(|outcome| record.outcome == Some(outcome))

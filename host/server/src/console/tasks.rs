@@ -119,6 +119,7 @@ pub(super) async fn list(
         failed,
         before,
         max: ROWS,
+        ..TaskFilter::default()
     };
     let records = app.handle.tasks(filter).await?;
     let now = app.handle.now();

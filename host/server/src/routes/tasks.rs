@@ -1,11 +1,14 @@
 //! Task records.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use oncue_core::code::Code;
 use oncue_core::message::MessageId;
 use oncue_core::outcome::Outcome;
 use oncue_manager::handle::{MAX_TASKS, TaskFilter};
+use oncue_manager::status::Seen;
 use oncue_manager::tasks::TaskId;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
@@ -66,7 +69,9 @@ async fn list_tasks(
     Who(identity): Who,
     query: Query,
 ) -> Answer<Json<Value>> {
+    let seeing = Arc::clone(&identity);
     let mut filter = TaskFilter {
+        seen: Seen::by(move |queue| seeing.sees(queue)),
         max: DEFAULT_MAX,
         ..TaskFilter::default()
     };
@@ -87,7 +92,7 @@ async fn list_tasks(
 }
 
 /// The answer to whoever does not see the task's queue: as if there were no such task.
-fn unknown(task: TaskId) -> Problem {
+pub(crate) fn unknown(task: TaskId) -> Problem {
     let detail = format!("task {task} is not known, or of a queue that you do not see");
     Problem::new(Code::UnknownTask, detail)
 }
