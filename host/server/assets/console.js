@@ -105,6 +105,7 @@
     }
     const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const rate = (plot, value) => (value == null ? "–" : value.toFixed(1) + "/s");
+    const dots = { show: points[0].length < 2 };
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--soft"), width: 1 }, ticks: { stroke: colour("--soft") } };
     place.replaceChildren();
     chart = new uPlot({
@@ -116,8 +117,8 @@
       scales: { x: { range: (plot, first, last) => [last - SPAN, last] }, y: { range: (plot, low, high) => [0, Math.max(high, 1)] }, depth: { range: (plot, low, high) => [0, Math.max(high, 1)] } },
       series: [
         { label: "at", value: "{HH}:{mm}:{ss}" },
-        { label: "put", stroke: colour("--put"), width: 1.5, value: rate, points: { show: false } },
-        { label: "left", stroke: colour("--left"), width: 1.5, value: rate, points: { show: false } },
+        { label: "put", stroke: colour("--put"), width: 1.5, value: rate, points: dots },
+        { label: "left", stroke: colour("--left"), width: 1.5, value: rate, points: dots },
         { label: "depth", stroke: colour("--muted"), width: 1, dash: [4, 3], scale: "depth", points: { show: false } },
       ],
     }, points, place);

@@ -29,16 +29,16 @@ const MAX_TYPED: usize = 1 << 20;
 
 /// What a body may be typed as: the word of the form, and for people.
 const KINDS: [(&str, &str); 3] = [
-    ("text", "text, as it is typed"),
-    ("json", "JSON, checked before it is put"),
-    ("hex", "bytes, in hexadecimal"),
+    ("text", "text, as typed"),
+    ("json", "JSON, checked"),
+    ("hex", "hexadecimal"),
 ];
 
 /// The choices of persistence.
 const PERSISTENCE: [(&str, &str); 3] = [
-    ("", "as the queue's default-persistence says"),
-    ("persistent", "persistent: survives a restart"),
-    ("non-persistent", "non-persistent: may be lost in a crash"),
+    ("", "the queue's default"),
+    ("persistent", "persistent"),
+    ("non-persistent", "non-persistent"),
 ];
 
 /// A field of one line: its name, what it is called, what it may look like, its longest text.
@@ -49,27 +49,17 @@ const LINES: [Line; 9] = [
     (
         "content-type",
         "Content type",
-        "application/json for JSON; a file's own",
+        "such as application/json",
         200,
     ),
     ("correlation-id", "Correlation id", "", 256),
-    (
-        "priority",
-        "Priority",
-        "0 to 9; else the queue's default",
-        1,
-    ),
+    ("priority", "Priority", "0 to 9", 20),
     ("reply-to", "Reply to", "a queue", 128),
-    ("delay", "Delay", "such as 5s: may be taken only then", 20),
+    ("delay", "Delay", "such as 5s", 20),
     ("expiry", "Expiry", "such as 10m, or never", 20),
-    ("group", "Group", "handled in order, one at a time", 256),
-    ("group-sequence", "Group sequence", "a number", 10),
-    (
-        "idempotency-key",
-        "Idempotency key",
-        "a repeat of it changes nothing",
-        256,
-    ),
+    ("group", "Group", "", 256),
+    ("group-sequence", "Group sequence", "a number", 20),
+    ("idempotency-key", "Idempotency key", "", 256),
 ];
 
 /// A field as the page shows it.
