@@ -36,6 +36,10 @@ struct Row {
     address: Option<String>,
     result: String,
     is_done: bool,
+    /// Which message of it, or how many.
+    messages: String,
+    /// Refusals before it that were not written.
+    unwritten: u64,
     request: String,
 }
 
@@ -45,8 +49,8 @@ impl Row {
             let text = entry.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
         };
-        let time = entry.get("time").and_then(Value::as_u64);
-        let time = Timestamp(time.unwrap_or_default());
+        let count = |name: &str| entry.get(name).and_then(Value::as_u64);
+        let time = Timestamp(count("time").unwrap_or_default());
         let (action, object, result) = (field("action"), field("object"), field("result"));
         Self {
             time: format::moment(time),
@@ -55,6 +59,11 @@ impl Row {
             from: field("address"),
             address: page_of(&action, &object),
             is_done: result == DONE,
+            messages: match (count("messages"), field("message")) {
+                (Some(count), _) => format::of(count, "message"),
+                (None, message) => message,
+            },
+            unwritten: count("unwritten").unwrap_or_default(),
             request: field("request-id"),
             action,
             object,

@@ -15,6 +15,9 @@ const HEX_LINE: usize = 16;
 /// Bodies up to so many bytes are read whole, so that JSON can be set out.
 const MAX_JSON: u64 = 256 << 10;
 
+/// Bytes of JSON that is set out; what would be longer is shown as text.
+const MAX_SET_OUT: usize = 256 << 10;
+
 /// Bytes of a body of that size that [`Body::read`] wants.
 pub(super) fn wanted(size: u64) -> u64 {
     if size <= MAX_JSON { size } else { MAX_SHOWN }
@@ -63,7 +66,7 @@ impl Body {
         };
         Self {
             kind,
-            text,
+            text: format::plain(&text),
             size: format::bytes(size),
             cut: size.saturating_sub(shown as u64),
         }
@@ -111,6 +114,9 @@ fn set_out(text: &str) -> Option<String> {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     let mut rest = trimmed.chars().peekable();
     while let Some(c) = rest.next() {
+        if out.len() > MAX_SET_OUT {
+            return None;
+        }
         if is_text {
             out.push(c);
             is_text = is_escaped || c != '"';
@@ -190,6 +196,15 @@ mod tests {
         );
         check(b"A", "hex", "hex", &format!("000000  {:<47}  A", "41"));
         check(b"\xff", "text", "text", "\u{fffd}");
+        check("a\0\u{202e}b".as_bytes(), "", "text", "a⟨U+0000⟩⟨U+202E⟩b");
+    }
+
+    #[test]
+    fn json_that_would_grow_without_end_is_shown_as_text() {
+        let deep = format!("{}{}{}", "[".repeat(100), "1,".repeat(100_000), "1");
+        let deep = deep + &"]".repeat(100);
+        let body = Body::read(deep.as_bytes(), deep.len() as u64, "");
+        assert_eq!((body.kind, body.text.len()), ("text", 65_536));
     }
 
     #[test]

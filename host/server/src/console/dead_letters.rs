@@ -144,6 +144,8 @@ impl Asked {
 #[template(path = "dead_letters.html")]
 struct DeadLettersPage {
     frame: Frame,
+    /// Whoever looks may redrive and discard.
+    operates: bool,
     queue: String,
     from: String,
     reason: String,
@@ -176,6 +178,7 @@ pub(super) async fn show(State(app): State<App>, who: Who, viewer: Viewer, param
     let now = app.handle.now();
     page(&DeadLettersPage {
         frame: Frame::new(&app, PATH, &params, &viewer).await?,
+        operates: viewer.may(Right::Operate),
         queue: asked.queue.to_string(),
         from: asked
             .from

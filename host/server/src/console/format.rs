@@ -117,14 +117,37 @@ pub(super) fn of(count: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", number(count))
 }
 
+/// A text of others as it may stand on a page. What a browser would obey or drop is shown instead:
+/// control characters but for ends of lines and tabs, and those that turn the direction of what
+/// comes after them.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' | '\t' => plain.push(c),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\0'..='\x1f'
+            | '\x7f'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => plain.push_str(&format!("⟨U+{:04X}⟩", u32::from(c))),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
 /// The first characters of a text, in one line, with a mark where it was cut.
 pub(super) fn brief(text: &str, characters: usize) -> String {
-    let mut plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut brief: String = plain.by_ref().take(characters).collect();
-    if plain.next().is_some() {
+    let mut line = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut brief: String = line.by_ref().take(characters).collect();
+    if line.next().is_some() {
         brief.push('…');
     }
-    brief
+    plain(&brief)
 }
 
 /// So much of a digest as tells versions apart.
@@ -179,6 +202,19 @@ mod tests {
         assert_eq!(count(10_000_000_000), "10 G");
         assert_eq!(count(1_250), "1.2 k");
         assert_eq!(count(999), "999");
+    }
+
+    #[test]
+    fn what_a_browser_would_obey_is_shown() {
+        assert_eq!(plain("a\n\tb ä"), "a\n\tb ä");
+        assert_eq!(plain("a\r\nb"), "a\nb");
+        assert_eq!(plain("\0\x1b\r\x7f"), "⟨U+0000⟩⟨U+001B⟩⟨U+000D⟩⟨U+007F⟩");
+        assert_eq!(
+            plain("a\u{202e}b\u{2066}\u{85}"),
+            "a⟨U+202E⟩b⟨U+2066⟩⟨U+0085⟩"
+        );
+        // Letters of a script from right to left are no such thing.
+        assert_eq!(plain("שלום"), "שלום");
     }
 
     #[test]

@@ -54,9 +54,10 @@ pub(super) struct Host {
     pub(super) name: Option<String>,
     pub(super) version: &'static str,
     pub(super) up: String,
-    pub(super) paused: bool,
     pub(super) dead_letters: u64,
     pub(super) warnings: Vec<Warning>,
+    /// Alarms that are raised, in words.
+    pub(super) alarms: Option<String>,
 }
 
 /// Something that a person should know on every page.
@@ -73,9 +74,13 @@ impl Host {
             name: Some(status.name.clone()).filter(|name| name != USUAL_NAME),
             version: status.version,
             up: format::duration(status.now.since(status.started)),
-            paused: status.paused,
             dead_letters: status.dead_letters,
             warnings: warnings(status),
+            alarms: match status.alarms {
+                0 => None,
+                1 => Some("1 alarm is raised.".to_owned()),
+                alarms => Some(format!("{} alarms are raised.", format::number(alarms))),
+            },
         }
     }
 }
@@ -191,17 +196,6 @@ fn warnings(status: &StatusView) -> Vec<Warning> {
             false,
             "The host is paused: no task starts. Puts and gets go on.",
         );
-    }
-    match status.alarms {
-        0 => {}
-        1 => warn(false, "1 alarm is raised; the overview says which."),
-        alarms => warn(
-            false,
-            &format!(
-                "{} alarms are raised; the overview says which.",
-                format::number(alarms)
-            ),
-        ),
     }
     warnings
 }

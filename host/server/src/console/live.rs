@@ -16,8 +16,10 @@ use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::mpsc;
 
 use super::page::PageError;
+use super::viewer::Viewer;
 use crate::app::App;
 use crate::auth::Standing;
+use crate::auth::identity::Right;
 use crate::stream::Parts;
 
 /// Where the stream is.
@@ -35,6 +37,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The stream of a page.
 pub(super) async fn watch(
     State(app): State<App>,
+    viewer: Viewer,
     standing: Standing,
 ) -> Result<Response, PageError> {
     let place = app.admit_waiting()?;
@@ -43,7 +46,7 @@ pub(super) async fn watch(
     tokio::spawn(async move {
         let _place = place;
         tokio::select! {
-            () = tell(&app, &sender) => {}
+            () = tell(&app, &viewer, &sender) => {}
             () = standing.lost() => {}
             // The page has gone, or the server stops: the stream ends.
             () = sender.closed() => {}
@@ -54,8 +57,10 @@ pub(super) async fn watch(
     Ok(stream.into_response())
 }
 
-/// Looks once in a while, and tells the page when something is different.
-async fn tell(app: &App, sender: &mpsc::Sender<Result<Event, Infallible>>) {
+/// Looks once in a while, and tells the page when something is different that it may show. That
+/// something was committed somewhere is for those who see the whole host.
+async fn tell(app: &App, viewer: &Viewer, sender: &mpsc::Sender<Result<Event, Infallible>>) {
+    let sees_all = viewer.may(Right::Observe);
     let mut events = app.handle.events();
     let mut commits = app.handle.store_status().commits;
     let mut quiet = 0;
@@ -64,7 +69,7 @@ async fn tell(app: &App, sender: &mpsc::Sender<Result<Event, Infallible>>) {
     loop {
         clock.tick().await;
         let committed = app.handle.store_status().commits;
-        let changed = happened(&mut events) | (committed != commits);
+        let changed = happened(&mut events, viewer) | (sees_all && committed != commits);
         commits = committed;
         quiet = if changed { 0 } else { quiet + 1 };
         let due = changed || quiet % LOOKS == 0;
@@ -79,12 +84,13 @@ async fn tell(app: &App, sender: &mpsc::Sender<Result<Event, Infallible>>) {
     }
 }
 
-/// Whether there was any event since the last look.
-fn happened(events: &mut Receiver<HostEvent>) -> bool {
+/// Whether there was any event for whoever looks since the last time.
+fn happened(events: &mut Receiver<HostEvent>, viewer: &Viewer) -> bool {
     let mut any = false;
     loop {
         match events.try_recv() {
-            Ok(_) | Err(TryRecvError::Lagged(_)) => any = true,
+            Ok(event) => any |= viewer.may_hear(&event),
+            Err(TryRecvError::Lagged(_)) => any = true,
             Err(TryRecvError::Empty | TryRecvError::Closed) => return any,
         }
     }

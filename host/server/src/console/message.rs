@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::page::{Page, PageError, page};
 use super::params::Params;
 use super::queues::ago;
-use super::viewer::Viewer;
+use super::viewer::{Offers, Viewer};
 use crate::app::App;
 use crate::content::off_the_loop;
 use crate::error::Problem;
@@ -61,9 +61,9 @@ impl Why {
             queue: record.queue.to_string(),
             process: record.process.clone().unwrap_or_default(),
             attempts: record.attempts,
-            detail: record.detail.clone(),
-            backtrace: record.backtrace.clone(),
-            log: record.log_tail.clone(),
+            detail: format::plain(&record.detail),
+            backtrace: record.backtrace.as_deref().map(format::plain),
+            log: record.log_tail.as_deref().map(format::plain),
             task: record.task.clone(),
             digest: format::digest(record.digest.as_deref().unwrap_or_default()),
             time: ago(record.time, now),
@@ -105,7 +105,7 @@ impl Row {
             is_parked: state == "parked",
             priority: header.priority,
             size: format::bytes(header.size),
-            content_type: header.content_type.clone().unwrap_or_default(),
+            content_type: format::plain(header.content_type.as_deref().unwrap_or_default()),
             put: ago(header.put_time, now),
             put_at: format::moment(header.put_time),
             backouts: attempts.backout_count,
@@ -128,6 +128,7 @@ fn tone_of(state: &str) -> &'static str {
 #[template(path = "message.html")]
 struct MessagePage {
     frame: Frame,
+    offers: Offers,
     queue: String,
     row: Row,
     fields: Vec<(&'static str, String)>,
@@ -159,12 +160,21 @@ pub(super) async fn show(
     let row = Row::of(&browsed, now);
     page(&MessagePage {
         frame: Frame::new(&app, "/queues", &params, &viewer).await?,
+        offers: viewer.offers(&queue),
         queue: queue.to_string(),
         fields: fields(&browsed.message, now),
-        properties: browsed.message.header.properties.clone(),
+        properties: plain_pairs(&browsed.message.header.properties),
         row,
         body,
     })
+}
+
+/// Properties as a page may show them.
+pub(super) fn plain_pairs(pairs: &[(String, String)]) -> Vec<(String, String)> {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, text)| (format::plain(name), format::plain(text)))
+        .collect()
 }
 
 /// What was said of a message, and what happened to it.
@@ -191,7 +201,9 @@ fn fields(message: &Message, now: Timestamp) -> Vec<(&'static str, String)> {
         ),
         ("Backout count", message.attempts.backout_count.to_string()),
     ];
-    let mut add = |name, text: Option<String>| fields.extend(text.map(|text| (name, text)));
+    let mut add = |name, text: Option<String>| {
+        fields.extend(text.map(|text| (name, format::plain(&text))));
+    };
     add("Put by", header.put_by.clone());
     add("Content type", header.content_type.clone());
     add("Correlation id", header.correlation_id.clone());

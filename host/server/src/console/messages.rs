@@ -11,7 +11,7 @@ use super::frame::Frame;
 use super::message::{Row, reason_of};
 use super::page::{Page, page};
 use super::params::{Params, address};
-use super::viewer::Viewer;
+use super::viewer::{Offers, Viewer};
 use crate::app::App;
 use crate::content::off_the_loop;
 use crate::error::Problem;
@@ -30,6 +30,7 @@ const STEP: usize = 1_000;
 #[template(path = "messages.html")]
 struct MessagesPage {
     frame: Frame,
+    offers: Offers,
     queue: String,
     depth: u64,
     rows: Vec<Row>,
@@ -71,6 +72,7 @@ pub(super) async fn browse(
         next: found.next.as_deref().map(&to),
         first: cursor.map(|_| to("")),
         frame: Frame::new(&app, "/queues", &params, &viewer).await?,
+        offers: viewer.offers(&queue),
         queue: queue.to_string(),
         find,
         only_ready,

@@ -23,7 +23,7 @@ use super::queue::{Attributes, attributes};
 use super::tasks::Row as TaskRow;
 use super::viewer::Viewer;
 use crate::app::App;
-use crate::auth::{Who, sight};
+use crate::auth::identity::Right;
 use crate::error::Problem;
 use crate::extract::{PluginPath, ProcessPath};
 
@@ -160,6 +160,8 @@ pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params)
 #[derive(Template)]
 #[template(path = "plugin.html")]
 struct PluginPage {
+    /// Whoever looks may pause and roll back.
+    operates: bool,
     frame: Frame,
     row: Row,
     is_plugin: bool,
@@ -187,7 +189,6 @@ fn if_there<T>(answer: Result<T, ApiError>, absent: Code) -> Result<Option<T>, A
 /// One plugin and its process definition; either may be missing.
 pub(super) async fn show(
     State(app): State<App>,
-    Who(identity): Who,
     plugin: Result<PluginPath, Problem>,
     viewer: Viewer,
     params: Params,
@@ -202,7 +203,7 @@ pub(super) async fn show(
         asked?;
     }
     let now = app.handle.now();
-    let tasks = sight::tasks(&identity, tasks_of(&app, process.as_ref()).await?);
+    let tasks = viewer.tasks(tasks_of(&app, process.as_ref()).await?);
     let tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
     let (plugin, process) = (plugin.as_ref(), process.as_ref());
     let previous = plugin
@@ -229,6 +230,7 @@ pub(super) async fn show(
             .map(|set| attributes(&set.attributes, PROCESS_ATTRIBUTES, &set.origins))
             .unwrap_or_default(),
         tasks,
+        operates: viewer.may(Right::Operate),
         frame: Frame::new(&app, PATH, &params, &viewer).await?,
     })
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::State;
 use oncue_core::definition::{Origin, QUEUE_ATTRIBUTES};
-use oncue_core::names::QueueName;
 use oncue_core::trigger::Step;
 use oncue_manager::handle::TaskFilter;
 use oncue_manager::status::{ConditionView, Explanation, QueueView};
@@ -20,9 +19,8 @@ use super::params::Params;
 use super::queues::{Standing, ago, tone_of};
 use super::spark::Chart;
 use super::tasks::Row as TaskRow;
-use super::viewer::Viewer;
+use super::viewer::{Offers, Viewer};
 use crate::app::App;
-use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::QueuePath;
 
@@ -125,6 +123,7 @@ struct Count {
 #[template(path = "queue.html")]
 struct QueuePage {
     frame: Frame,
+    offers: Offers,
     queue: String,
     depth: String,
     bytes: String,
@@ -152,7 +151,6 @@ struct QueuePage {
 /// One queue.
 pub(super) async fn show(
     State(app): State<App>,
-    Who(identity): Who,
     queue: Result<QueuePath, Problem>,
     viewer: Viewer,
     params: Params,
@@ -165,22 +163,23 @@ pub(super) async fn show(
         max: TASKS,
         ..TaskFilter::default()
     });
-    let tasks = sight::tasks(&identity, tasks.await?);
+    let tasks = viewer.tasks(tasks.await?);
     let now = explanation.now;
     let frame = Frame::new(&app, "/queues", &params, &viewer).await?;
-    let mut page_of = about(frame, &queue, &view, explanation);
+    let mut page_of = about(frame, viewer.offers(&queue), &view, explanation);
     page_of.chart = Chart::of(&app.console.rates.of(&queue));
     page_of.tasks = tasks.iter().map(|task| TaskRow::of(task, now)).collect();
     page(&page_of)
 }
 
-fn about(frame: Frame, queue: &QueueName, view: &QueueView, explained: Explanation) -> QueuePage {
+fn about(frame: Frame, offers: Offers, view: &QueueView, explained: Explanation) -> QueuePage {
     let bytes = u64::try_from(view.counts.bytes).unwrap_or(0);
     let (now, reason, sentence) = (explained.now, explained.reason, sentence_of(&explained));
     let conditions = explained.conditions.into_iter();
     QueuePage {
         frame,
-        queue: queue.to_string(),
+        offers,
+        queue: view.name.to_string(),
         depth: format::number(view.depth),
         bytes: format::bytes(bytes),
         oldest: view.oldest_age.map(format::age),

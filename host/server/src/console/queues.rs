@@ -14,6 +14,7 @@ use super::rates::Rates;
 use super::spark::{SMALL, Spark};
 use super::viewer::Viewer;
 use crate::app::App;
+use crate::auth::identity::Right;
 
 /// Queues of one page.
 const ROWS: usize = 100;
@@ -148,6 +149,8 @@ struct QueuesPage {
     shown: (usize, usize),
     matching: u64,
     defined: u64,
+    /// Not all queues of the host are shown to whoever looks.
+    is_part: bool,
     before: Option<String>,
     after: Option<String>,
 }
@@ -230,6 +233,7 @@ pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params)
     let asked = Asked::of(&params);
     let first = asked.number.saturating_mul(ROWS);
     let found = app.handle.queue_page(QueueFilter {
+        seen: viewer.seen(),
         search: asked.search.to_owned(),
         non_empty: asked.hides_empty,
         sort: asked.sort,
@@ -256,6 +260,7 @@ pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params)
         shown: (first + usize::from(last > first), last),
         matching: found.matching,
         defined: found.defined,
+        is_part: !viewer.may(Right::Observe),
         before: asked.number.checked_sub(1).map(to),
         after: ((last as u64) < found.matching).then(|| to(asked.number + 1)),
     })

@@ -14,15 +14,16 @@ use super::body::Body;
 use super::flow::{Flow, flow};
 use super::format;
 use super::frame::Frame;
+use super::message::plain_pairs;
 use super::page::{Page, page};
 use super::params::{Params, address};
 use super::queues::ago;
 use super::viewer::Viewer;
 use crate::app::App;
 use crate::auth::identity::Right;
-use crate::auth::{Who, sight};
 use crate::error::Problem;
 use crate::extract::TaskPath;
+use crate::routes::tasks::unknown;
 
 /// Tasks of one page.
 const ROWS: usize = 100;
@@ -97,12 +98,7 @@ struct TasksPage {
 }
 
 /// The list of tasks, newest first.
-pub(super) async fn list(
-    State(app): State<App>,
-    Who(identity): Who,
-    viewer: Viewer,
-    params: Params,
-) -> Page {
+pub(super) async fn list(State(app): State<App>, viewer: Viewer, params: Params) -> Page {
     let word = params.text("outcome");
     let outcome = Outcome::ALL
         .into_iter()
@@ -114,14 +110,14 @@ pub(super) async fn list(
     let failed = params.is_on("failed");
     let before = params.number("before").map(TaskId);
     let filter = TaskFilter {
+        seen: viewer.seen(),
         queue: queue.clone(),
         outcome,
         failed,
         before,
         max: ROWS,
-        ..TaskFilter::default()
     };
-    let records = app.handle.tasks(filter).await?;
+    let records = viewer.tasks(app.handle.tasks(filter).await?);
     let now = app.handle.now();
     let to = |before: &str| {
         let fields = [
@@ -135,10 +131,7 @@ pub(super) async fn list(
     let last = records.last().filter(|_| records.len() >= ROWS);
     let older = last.map(|record| to(&record.id.to_string()));
     page(&TasksPage {
-        rows: sight::tasks(&identity, records)
-            .iter()
-            .map(|record| Row::of(record, now))
-            .collect(),
+        rows: records.iter().map(|record| Row::of(record, now)).collect(),
         queue: queue.map(|queue| queue.to_string()).unwrap_or_default(),
         outcome: outcome.map_or("", Outcome::as_str).to_owned(),
         outcomes: Outcome::ALL.map(Outcome::as_str),
@@ -199,6 +192,10 @@ struct TaskPage {
     more_messages: u64,
     in_hand: Vec<InHand>,
     has_case: bool,
+    /// Whoever looks may see messages of the queue, and what its handler said of them.
+    browses: bool,
+    /// The same for the host's plugins.
+    sees_host: bool,
     puts: Vec<(String, u64)>,
     refused: Vec<(String, u64)>,
     flow: Flow,
@@ -207,27 +204,36 @@ struct TaskPage {
 /// One task.
 pub(super) async fn show(
     State(app): State<App>,
-    who: Who,
     task: Result<TaskPath, Problem>,
     viewer: Viewer,
     params: Params,
 ) -> Page {
     let TaskPath(task) = task?;
-    let record = app.handle.task(task).await?;
-    who.must(Right::Browse, &record.queue)?;
+    let record = viewer.task(app.handle.task(task).await?);
+    let record = record.ok_or_else(|| unknown(task))?;
     let now = app.handle.now();
     // The definition as it is now: the task may have run under another, or it may be gone.
-    let process = app.handle.process(record.process.clone()).await.ok();
+    let sees_host = viewer.may(Right::Observe);
+    let process = if sees_host {
+        app.handle.process(record.process.clone()).await.ok()
+    } else {
+        None
+    };
     let limits = process.as_ref().map(|process| &process.attributes);
-    let case = app.handle.failed_unit(task, None).await.ok();
+    let browses = viewer.may_on(Right::Browse, &record.queue);
+    let case = if browses {
+        app.handle.failed_unit(task, None).await.ok()
+    } else {
+        None
+    };
     let in_hand = case.as_ref().map_or(&[][..], |case| &case.unit.messages);
     let as_is = params.text("as");
     let in_hand = in_hand.iter().map(|kept| InHand {
         id: kept.header.id.to_string(),
         queue: kept.queue.to_string(),
-        content_type: kept.header.content_type.clone(),
+        content_type: kept.header.content_type.as_deref().map(format::plain),
         attempts: kept.attempts.backout_count,
-        properties: kept.header.properties.clone(),
+        properties: plain_pairs(&kept.header.properties),
         body: Body::read(&kept.body.bytes, kept.body.size, as_is),
     });
     let told = record.messages.len() as u64;
@@ -239,6 +245,8 @@ pub(super) async fn show(
         more_messages: (record.committed + record.failed).saturating_sub(told),
         in_hand: in_hand.collect(),
         has_case: case.is_some(),
+        browses,
+        sees_host,
         puts: record
             .puts
             .iter()
@@ -248,15 +256,15 @@ pub(super) async fn show(
             .cost
             .refused
             .iter()
-            .map(|r| (r.what.clone(), r.times))
+            .map(|r| (format::plain(&r.what), r.times))
             .collect(),
         flow: flow(&record.steps),
         plugin: record.plugin,
         digest: format::digest(&record.digest),
         latency: format::duration(record.start_latency),
-        detail: record.detail,
-        backtrace: record.backtrace,
-        log: record.cost.log_tail,
+        detail: record.detail.as_deref().map(format::plain),
+        backtrace: record.backtrace.as_deref().map(format::plain),
+        log: format::plain(&record.cost.log_tail),
         log_cut: record.cost.log_cut,
         frame: Frame::new(&app, "/tasks", &params, &viewer).await?,
     })
@@ -269,7 +277,7 @@ fn worked(record: &TaskRecord) -> Vec<Worked> {
             id: message.id.to_string(),
             outcome: message.outcome.as_str(),
             tone: tone_of(Some(message.outcome)),
-            detail: message.detail.clone().unwrap_or_default(),
+            detail: format::plain(message.detail.as_deref().unwrap_or_default()),
         })
         .collect()
 }

@@ -99,7 +99,7 @@ async fn pass_on(
 }
 
 /// Whether an identity may know of an event.
-fn is_for(identity: &Identity, event: &HostEvent) -> bool {
+pub(crate) fn is_for(identity: &Identity, event: &HostEvent) -> bool {
     if identity.may(Right::Observe) {
         return true;
     }

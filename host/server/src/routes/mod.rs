@@ -14,7 +14,7 @@ use crate::guard::{self, Api};
 
 pub(crate) mod audit;
 mod dead_letters;
-mod events;
+pub(crate) mod events;
 pub(crate) mod health;
 mod host;
 mod leases;
@@ -23,7 +23,7 @@ mod metrics;
 mod plugins;
 mod processes;
 mod queues;
-mod tasks;
+pub(crate) mod tasks;
 mod triggering;
 mod units;
 

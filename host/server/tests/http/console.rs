@@ -247,6 +247,15 @@ async fn hostile_texts_are_shown_and_not_obeyed() {
         let page = get(&server, &path).await.is(200);
         page.has("&#60;script&#62;alert(1)").has_not("<script>");
     }
+    // What a browser would drop, or write from right to left, is shown.
+    let turned = [("oncue-correlation-id", "%E2%80%AEgnp.exe")];
+    let id = server.put("q", &turned, "a\0b\u{202e}c").await;
+    get(&server, &format!("/queues/q/messages/{id}"))
+        .await
+        .is(200)
+        .has("⟨U+202E⟩gnp.exe")
+        .has("a⟨U+0000⟩b⟨U+202E⟩c")
+        .has_not("\u{202e}");
     let search = "/queues?search=%22%3E%3Cscript%3E";
     get(&server, search)
         .await

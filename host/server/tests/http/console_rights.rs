@@ -2,10 +2,11 @@
 
 use axum::body::Body;
 use axum::http::Request;
+use oncue_manager::status::HostEvent;
 use oncue_server::auth::identity::{Grants, Role};
 
 use crate::console::{Page, send};
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, grants};
 
 impl Guarded {
     /// A page, asked for with a token.
@@ -132,4 +133,163 @@ async fn an_action_of_the_console_that_was_not_done_is_written_down_so() {
         results,
         wanted.map(|(object, result)| (Some(object), Some(result)))
     );
+}
+
+/// Starts a task of queue `work` that traps, and waits for its end.
+async fn fail(guarded: &Guarded, admin: &str) {
+    crate::tasks::plugin(&guarded.server).await;
+    let mut events = guarded.server.handle.events();
+    let bearer = format!("Bearer {admin}");
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "test/trap"),
+    ];
+    let path = "/v1/queues/work/messages";
+    guarded
+        .server
+        .call("POST", path, &headers, "boom")
+        .await
+        .is(201);
+    while !matches!(
+        events.recv().await.expect("an event"),
+        HostEvent::TaskEnded { .. }
+    ) {}
+}
+
+#[tokio::test]
+async fn an_application_sees_its_queues_and_tasks_and_nothing_else() {
+    let tokens = [
+        ("putter", Role::Application, grants(&["work"], &[], &[])),
+        ("reader", Role::Application, grants(&[], &[], &["work"])),
+        ("other", Role::Application, grants(&["a"], &[], &[])),
+        ("none", Role::Application, Grants::default()),
+    ];
+    let (guarded, admin, made) = Guarded::with(&tokens).await;
+    let [putter, reader, other, none] = &made[..] else {
+        panic!("four tokens");
+    };
+    fail(&guarded, &admin).await;
+    // The first page: its own queues' numbers, none of the host's.
+    let first = guarded.page(putter, "/").await.is(200);
+    first
+        .has("on 1 queue that you see")
+        .has("href=\"/queues/work\"")
+        .has("trapped")
+        .has_not("unreachable executed")
+        .has_not("href=\"/queues/b\"")
+        .has_not("Dead letters")
+        .has_not("Triggers fired")
+        .has_not("Pause the host")
+        .has_not("href=\"/plugins\"")
+        .has_not("href=\"/ledger\"");
+    guarded
+        .page(reader, "/")
+        .await
+        .is(200)
+        .has("unreachable executed");
+    guarded
+        .page(other, "/")
+        .await
+        .is(200)
+        .has_not("trapped")
+        .has_not("work");
+    // The list of queues.
+    let list = guarded.page(putter, "/queues").await.is(200);
+    list.has("1–1 of 1")
+        .has("href=\"/queues/work\"")
+        .has_not("dead-letter");
+    let list = guarded.page(none, "/queues").await.is(200);
+    list.has("no right on any queue");
+    let all = guarded.page(&admin, "/queues").await.is(200);
+    all.has("href=\"/queues/b\"").has("oncue.dead-letter");
+    // Tasks.
+    let list = guarded.page(putter, "/tasks").await.is(200);
+    let list = list.has("trapped").has_not("unreachable executed");
+    let task = list.text.split("href=\"/tasks/").nth(1);
+    let task = task
+        .and_then(|rest| rest.split('"').next())
+        .expect("a task");
+    let task = format!("/tasks/{task}");
+    guarded
+        .page(other, "/tasks")
+        .await
+        .is(200)
+        .has_not("badge bad\">trapped");
+    guarded
+        .page(putter, &task)
+        .await
+        .is(200)
+        .has("who may browse its queue")
+        .has_not("unreachable executed")
+        .has_not("The message in hand")
+        .has_not("href=\"/plugins/");
+    guarded
+        .page(reader, &task)
+        .await
+        .is(200)
+        .has("unreachable executed")
+        .has("The message in hand");
+    guarded.page(other, &task).await.is(404).has("is not known");
+    // What is of the host, or of another's queue, stays refused.
+    for path in [
+        "/queues/b",
+        "/plugins",
+        "/ledger",
+        "/dead-letters",
+        "/audit",
+    ] {
+        guarded
+            .page(putter, path)
+            .await
+            .is(403)
+            .has("href=\"/queues\"");
+    }
+    guarded.page(putter, "/queues/work/messages").await.is(403);
+}
+
+#[tokio::test]
+async fn a_queues_page_offers_what_may_be_done() {
+    let operates = Grants {
+        operate: grants(&["a"], &[], &[]).put,
+        ..Grants::default()
+    };
+    let tokens = [
+        ("putter", Role::Application, grants(&["a"], &[], &[])),
+        ("pauser", Role::Application, operates),
+        ("observer", Role::Observer, Grants::default()),
+    ];
+    let (guarded, admin, made) = Guarded::with(&tokens).await;
+    let (put, pause) = ("href=\"/queues/a/put\"", "action=\"/queues/a/pause\"");
+    let (enable, browse) = ("action=\"/queues/a/enable\"", "href=\"/queues/a/messages\"");
+    let check = async |token: &str, has: &[&str]| {
+        let page = guarded.page(token, "/queues/a").await.is(200);
+        for offer in [put, pause, enable, browse] {
+            assert_eq!(page.text.contains(offer), has.contains(&offer), "{offer}");
+        }
+    };
+    check(&made[0], &[put]).await;
+    check(&made[1], &[pause]).await;
+    check(&made[2], &[]).await;
+    check(&admin, &[put, pause, enable, browse]).await;
+    let done = guarded
+        .form(&made[1], "/queues/a", "/queues/a/pause", "paused=true")
+        .await;
+    done.is(303);
+    let put = guarded
+        .form(&made[0], "/queues/a/put", "/queues/a/put", "body=x")
+        .await;
+    put.is(303);
+    guarded
+        .form(&made[0], "/queues/a/put", "/queues/a/pause", "paused=true")
+        .await
+        .is(403);
+    // An observer sees the host, and not what handlers said of messages.
+    fail(&guarded, &admin).await;
+    let first = guarded.page(&made[2], "/").await.is(200);
+    first
+        .has("Triggers fired")
+        .has("trapped")
+        .has_not("unreachable executed");
+    let page = guarded.page(&made[2], "/plugins/p").await;
+    page.has_not("unreachable executed");
 }

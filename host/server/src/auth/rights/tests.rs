@@ -31,15 +31,11 @@ fn a_route_is_found_as_the_router_finds_it() {
     check(Method::TRACE, "/v1/queues", None);
     check(Method::GET, "/livez", Some((Nothing, None)));
     // Pages.
-    check(
-        Method::GET,
-        "/queues/a",
-        Some((Everywhere(Observe), Some("a"))),
-    );
+    check(Method::GET, "/queues/a", Some((SeesQueue, Some("a"))));
     check(Method::GET, "/queues/a/messages", on(Browse, "a"));
     check(Method::POST, "/queues/a/pause", on(Operate, "a"));
     check(Method::GET, "/v1", None);
-    check(Method::GET, "/", Some((Everywhere(Observe), None)));
+    check(Method::GET, "/", Some((Someone, None)));
     check(Method::GET, "/assets/x/y.js", Some((Nothing, Some("x"))));
 }
 
