@@ -11,6 +11,7 @@ pub mod admission;
 pub mod alarm;
 pub mod backout;
 pub mod code;
+pub mod cursor;
 pub mod definition;
 pub mod escape;
 pub mod fairness;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use oncue_core::cursor;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::model::{self, Model, Over, Refused, Selection, State, Want};
@@ -210,12 +211,12 @@ impl Store for MemoryStore {
     }
 
     fn browse(&self, browse: &Browse) -> Result<Page, StoreError> {
-        let after = browse
-            .cursor
-            .as_deref()
-            .map(str::parse::<model::Place>)
-            .transpose();
-        let after = after.map_err(|()| StoreError::BadCursor)?;
+        let list = [browse.queue.as_str()];
+        let read = |text: &str| cursor::open(&list, text)?.parse::<model::Place>().ok();
+        let after = match browse.cursor.as_deref() {
+            Some(text) => Some(read(text).ok_or(StoreError::BadCursor)?),
+            None => None,
+        };
         self.look(|model| {
             let page = model.browse(
                 &browse.queue,
@@ -229,7 +230,7 @@ impl Store for MemoryStore {
             let messages = messages.into_iter().map(browsed).collect();
             Ok(Page {
                 messages,
-                next: next.map(|place| place.to_string()),
+                next: next.map(|place| cursor::seal(&list, &place.to_string())),
             })
         })
     }

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use oncue_core::cursor;
 use serde_json::Value;
 
 use super::{DONE, FILES, back, name_of};
@@ -18,6 +19,9 @@ pub(super) const MAX_SCAN: u64 = 16 << 20;
 
 /// More bytes than any line has.
 const LONGEST: u64 = 64 << 10;
+
+/// What a cursor belongs to.
+const LIST: [&str; 1] = ["audit"];
 
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +84,8 @@ impl Cursor {
 
 impl std::fmt::Display for Cursor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{:x}-{:x}", self.file, self.offset)
+        let place = format!("{:x}-{:x}", self.file, self.offset);
+        formatter.write_str(&cursor::seal(&LIST, &place))
     }
 }
 
@@ -89,14 +94,15 @@ impl std::str::FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let read = |text: &str| u64::from_str_radix(text, 16).ok();
-        text.split_once('-')
+        cursor::open(&LIST, text)
+            .and_then(|place| place.split_once('-'))
             .and_then(|(file, offset)| {
                 Some(Self {
                     file: read(file)?,
                     offset: read(offset)?,
                 })
             })
-            .ok_or("is not one that this host gave out")
+            .ok_or("the cursor is not one that the audit log gave; start without it")
     }
 }
 

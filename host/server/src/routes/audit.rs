@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use oncue_core::code::Code;
-use oncue_core::definition::Raw;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -77,11 +76,12 @@ async fn read_audit(State(app): State<App>, query: Query) -> Answer<Json<AuditPa
         max: DEFAULT_MAX,
         ..AuditQuery::default()
     };
+    let (mut after, mut before) = (None, None);
     query.read(&PARAMETERS, |name, value| {
         let which = &mut wanted.wanted;
         match name {
-            "cursor" => wanted.cursor = Some(cursor(value)?),
-            "before" => wanted.before = Some(cursor(value)?),
+            "cursor" => after = Some(text(value)?.to_owned()),
+            "before" => before = Some(text(value)?.to_owned()),
             "since" => wanted.since = Some(integer(value, 0, u64::MAX)?),
             "identity" => text(value)?.clone_into(&mut which.identity),
             "action" => text(value)?.clone_into(&mut which.action),
@@ -91,10 +91,12 @@ async fn read_audit(State(app): State<App>, query: Query) -> Answer<Json<AuditPa
         }
         Ok(())
     })?;
-    if wanted.cursor.is_some() && wanted.before.is_some() {
+    if after.is_some() && before.is_some() {
         let detail = "\"cursor\" and \"before\" are both given; give one";
         return Err(Problem::new(Code::InvalidParameter, detail));
     }
+    wanted.cursor = after.as_deref().map(cursor).transpose()?;
+    wanted.before = before.as_deref().map(cursor).transpose()?;
     let page = look(&app, wanted).await?;
     Ok(Json(AuditPage {
         entries: page.entries,
@@ -120,6 +122,7 @@ pub(crate) async fn look(app: &App, query: AuditQuery) -> Answer<audit::Page> {
     })
 }
 
-fn cursor(raw: &Raw) -> Result<audit::Cursor, String> {
-    text(raw)?.parse().map_err(str::to_owned)
+fn cursor(text: &str) -> Answer<audit::Cursor> {
+    text.parse()
+        .map_err(|fact: &str| Problem::new(Code::InvalidCursor, fact))
 }

@@ -83,16 +83,18 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
     let results: Vec<&Value> = results.map(|entry| &entry["result"]).collect();
     assert_eq!(results, ["not-permitted", "not-authorized"]);
     assert_eq!(earlier["previous"], Value::Null);
-    for wrong in [
-        "cursor=x",
-        "before=x",
-        "cursor=1-2&before=1-2",
-        "refused=maybe",
+    let mangled = next.replace('-', "-1");
+    for (wrong, code) in [
+        ("cursor=x", "invalid-cursor"),
+        ("before=x", "invalid-cursor"),
+        ("cursor=1-2&before=1-2", "invalid-parameter"),
+        ("refused=maybe", "invalid-parameter"),
+        (&format!("cursor={mangled}"), "invalid-cursor"),
     ] {
         guarded
             .call(&admin, "GET", &format!("/v1/audit?{wrong}"))
             .await
-            .problem(400, "invalid-parameter");
+            .problem(400, code);
     }
 }
 

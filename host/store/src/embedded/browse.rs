@@ -5,7 +5,9 @@
 
 use std::ops::Bound;
 
+use oncue_core::cursor;
 use oncue_core::message::MAX_PRIORITY;
+use oncue_core::names::QueueName;
 
 use super::codec::{Home, IndexRow, PlaceRow, Record};
 use super::engine::Engine;
@@ -49,7 +51,8 @@ enum Next {
     End,
 }
 
-/// Where a page ended. Written as `SECTION.INVERSE.SEQUENCE`, the last in hexadecimal.
+/// Where a page ended. Written as `SECTION.INVERSE.SEQUENCE`, the last in hexadecimal, and sealed
+/// for its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
     section: Section,
@@ -57,13 +60,17 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn write(self) -> String {
-        format!("{}.{}.{:x}", self.section as u8, self.spot.0, self.spot.1)
+    fn write(self, queue: &QueueName) -> String {
+        let (section, (inverse, sequence)) = (self.section as u8, self.spot);
+        cursor::seal(
+            &[queue.as_str()],
+            &format!("{section}.{inverse}.{sequence:x}"),
+        )
     }
 
-    fn read(text: &str) -> Result<Self, StoreError> {
+    fn read(text: &str, queue: &QueueName) -> Result<Self, StoreError> {
         let read = || {
-            let mut parts = text.splitn(3, '.');
+            let mut parts = cursor::open(&[queue.as_str()], text)?.splitn(3, '.');
             let section = *SECTIONS.get(parts.next()?.parse::<usize>().ok()?)?;
             let inverse = parts.next()?.parse().ok()?;
             let sequence = u64::from_str_radix(parts.next()?, 16).ok()?;
@@ -72,10 +79,7 @@ impl Cursor {
                 spot: (inverse, sequence),
             })
         };
-        // What is not written so was not written here: signs and leading zeros are refused too.
-        read()
-            .filter(|cursor| cursor.write() == text)
-            .ok_or(StoreError::BadCursor)
+        read().ok_or(StoreError::BadCursor)
     }
 }
 
@@ -88,7 +92,9 @@ impl Index {
         let number = self
             .number(&browse.queue)
             .ok_or_else(|| StoreError::UnknownQueue(browse.queue.clone()))?;
-        let from = browse.cursor.as_deref().map(Cursor::read).transpose()?;
+        let from = browse.cursor.as_deref();
+        let from = from.map(|text| Cursor::read(text, &browse.queue));
+        let from = from.transpose()?;
         let mut page = Page::default();
         let mut last = from;
         let mut looked_at = 0;
@@ -108,14 +114,14 @@ impl Index {
                     match self.next_in(engine, number, section, spot, browse, &mut looked_at)? {
                         Next::End => break,
                         Next::Tired(spot) => {
-                            page.next = Some(Cursor { section, spot }.write());
+                            page.next = Some(Cursor { section, spot }.write(&browse.queue));
                             return Ok(page);
                         }
                         Next::Found(found) => found,
                     };
                 let here = (MAX_PRIORITY - found.facts.priority, found.facts.sequence);
                 if page.messages.len() >= browse.max {
-                    page.next = last.map(Cursor::write);
+                    page.next = last.map(|cursor| cursor.write(&browse.queue));
                     return Ok(page);
                 }
                 spot = Some(here);
@@ -406,23 +412,20 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_and_nothing_else_does() {
-        let cursor = Cursor {
+        let at = Cursor {
             section: Section::Waiting,
             spot: (4, 0xabc),
         };
-        assert_eq!(Cursor::read(&cursor.write()), Ok(cursor));
-        for text in [
-            "",
-            "3",
-            "3.4",
-            "9.0.0",
-            "3.4.0abc",
-            "3.04.abc",
-            "3.4.+abc",
-            "3.4.abc.1",
-            "-1.0.0",
-        ] {
-            assert_eq!(Cursor::read(text), Err(StoreError::BadCursor), "{text}");
+        let q = QueueName::new("q").expect("a name");
+        assert_eq!(Cursor::read(&at.write(&q), &q), Ok(at));
+        // Sealed, but no place; and a place of another queue.
+        for place in ["", "3", "3.4", "9.0.0", "3.4.g", "-1.0.0"] {
+            let text = cursor::seal(&["q"], place);
+            let read = Cursor::read(&text, &q);
+            assert_eq!(read, Err(StoreError::BadCursor), "{text}");
         }
+        let other = QueueName::new("r").expect("a name");
+        let read = Cursor::read(&at.write(&other), &q);
+        assert_eq!(read, Err(StoreError::BadCursor));
     }
 }

@@ -120,6 +120,25 @@ pub fn a_cursor_that_is_none_is_refused(rig: &mut Rig) {
     }
 }
 
+pub fn a_cursor_of_another_queue_or_a_changed_one_is_refused(rig: &mut Rig) {
+    let (q, other) = (rig.define("q"), rig.define("other"));
+    for queue in [&q, &other] {
+        rig.put(queue);
+        rig.put(queue);
+    }
+    let page = rig.browse(&q, None, 1, NOW, false).unwrap();
+    let cursor = page.next.expect("there is one more");
+    let foreign = rig.browse(&other, Some(cursor.clone()), 1, NOW, false);
+    assert_eq!(foreign.err(), Some(StoreError::BadCursor));
+    for at in 0..cursor.len() {
+        let mut bytes = cursor.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'1' { b'2' } else { b'1' };
+        let text = String::from_utf8(bytes).expect("ASCII");
+        let page = rig.browse(&q, Some(text.clone()), 1, NOW, false);
+        assert_eq!(page.err(), Some(StoreError::BadCursor), "{text}");
+    }
+}
+
 pub fn a_browse_takes_nothing(rig: &mut Rig) {
     let q = rig.define("q");
     let id = rig.put(&q);

@@ -180,6 +180,7 @@ macro_rules! contract {
                 pages_are_as_long_as_asked_and_end,
                 a_cursor_stands_while_messages_come_and_go,
                 a_cursor_that_is_none_is_refused,
+                a_cursor_of_another_queue_or_a_changed_one_is_refused,
                 a_browse_takes_nothing,
                 what_is_not_there_is_not_found;
             records:
