@@ -53,14 +53,14 @@ pub enum Command {
     Queues(QueueFilter, Answer<QueuePage>),
     /// One queue.
     Queue(QueueName, Answer<Result<QueueView, ApiError>>),
-    /// All process definitions, by name.
-    Processes(Answer<Vec<ProcessView>>),
+    /// Process definitions by name: those after a name, at most so many.
+    Processes(Option<ProcessName>, usize, Answer<Vec<ProcessView>>),
     /// One process definition.
     Process(ProcessName, Answer<Result<ProcessView, ApiError>>),
     /// Why a queue does or does not trigger.
     Explain(QueueName, Answer<Result<Explanation, ApiError>>),
-    /// All plugins, by name.
-    Plugins(Answer<Vec<PluginView>>),
+    /// Plugins by name: those after a name, at most so many.
+    Plugins(Option<PluginName>, usize, Answer<Vec<PluginView>>),
     /// One plugin.
     PluginOne(PluginName, Answer<Result<PluginView, ApiError>>),
     /// Tasks that run now, oldest first.

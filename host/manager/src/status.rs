@@ -82,6 +82,16 @@ impl fmt::Debug for Seen {
     }
 }
 
+/// A queue's place in a list: what the list is sorted by, and the name. It stands while others come
+/// and go.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QueuePlace {
+    /// The value that is sorted by; 0 in a list by name.
+    pub key: u64,
+    /// The queue.
+    pub name: QueueName,
+}
+
 /// Which queues are wanted, and in which order.
 #[derive(Clone, Debug, Default)]
 pub struct QueueFilter {
@@ -97,6 +107,8 @@ pub struct QueueFilter {
     pub sort: QueueSort,
     /// The other way round.
     pub descending: bool,
+    /// Only those that come after this place.
+    pub after: Option<QueuePlace>,
     /// So many of those are passed over.
     pub offset: usize,
     /// At most so many views; all when `None`.
@@ -138,7 +150,9 @@ impl QueueSort {
 pub struct QueuePage {
     /// The part.
     pub queues: Vec<QueueView>,
-    /// How many queues the filter lets through.
+    /// The place of the last one, when more come after it.
+    pub next: Option<QueuePlace>,
+    /// How many queues the filter lets through, wherever the part begins.
     pub matching: u64,
     /// How many queues are defined, of those that are seen.
     pub defined: u64,

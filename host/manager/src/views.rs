@@ -18,8 +18,8 @@ use crate::main_loop::Manager;
 use crate::reload::PluginView;
 use crate::shared::Phase;
 use crate::status::{
-    ConditionView, Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueueSort,
-    QueueView, RefusalsView, ResourcesView, StatusView,
+    ConditionView, Explanation, LedgerView, ProcessView, QueueFilter, QueuePage, QueuePlace,
+    QueueSort, QueueView, RefusalsView, ResourcesView, StatusView,
 };
 use crate::tasks::record::TaskRecord;
 
@@ -33,12 +33,11 @@ impl Manager {
             Command::Queue(name, answer) => {
                 let _ = answer.send(self.queue_view(&name, now));
             }
-            Command::Processes(answer) => {
-                let views = self
-                    .processes
-                    .iter()
-                    .filter_map(|(name, _)| self.process_view(name).ok());
-                let _ = answer.send(views.collect());
+            Command::Processes(after, max, answer) => {
+                let names = self.processes.iter().map(|(name, _)| name);
+                let names = names.filter(|name| after.as_ref().is_none_or(|it| *name > it));
+                let views = names.filter_map(|name| self.process_view(name).ok());
+                let _ = answer.send(views.take(max).collect());
             }
             Command::Process(name, answer) => {
                 let _ = answer.send(self.process_view(&name));
@@ -46,8 +45,12 @@ impl Manager {
             Command::Explain(name, answer) => {
                 let _ = answer.send(self.explain(&name, now));
             }
-            Command::Plugins(answer) => {
-                let _ = answer.send(self.plugins.values().map(PluginView::from).collect());
+            Command::Plugins(after, max, answer) => {
+                let plugins = self.plugins.iter();
+                let plugins =
+                    plugins.filter(|(name, _)| after.as_ref().is_none_or(|it| *name > it));
+                let views = plugins.map(|(_, plugin)| PluginView::from(plugin));
+                let _ = answer.send(views.take(max).collect());
             }
             Command::PluginOne(name, answer) => {
                 let view = self
@@ -111,7 +114,7 @@ impl Manager {
         for entry in self.queues.iter().filter(|it| filter.seen.has(&it.name)) {
             defined += 1;
             if wanted(entry) {
-                found.push((self.sort_key(entry, filter.sort, now), entry));
+                found.push((self.sort_key(entry, filter.sort), entry));
             }
         }
         // The table is in the order of names, and a stable sort keeps it among equals.
@@ -122,18 +125,29 @@ impl Manager {
             (_, true) => found.sort_by_key(|(key, _)| std::cmp::Reverse(*key)),
         }
         let matching = found.len() as u64;
-        let part = found
-            .into_iter()
-            .skip(filter.offset)
-            .take(filter.max.unwrap_or(usize::MAX));
+        let after = filter.after.as_ref();
+        let first = after.map_or(0, |after| {
+            found.partition_point(|(key, entry)| !comes_after(filter, after, *key, &entry.name))
+        });
+        let first = first.saturating_add(filter.offset).min(found.len());
+        let max = filter.max.unwrap_or(usize::MAX);
+        let last = first.saturating_add(max).min(found.len());
+        let part = &found[first..last];
+        let next = part.last().filter(|_| last < found.len());
         QueuePage {
-            queues: part.map(|(_, entry)| self.view_of(entry, now)).collect(),
+            queues: part.iter().map(|(_, it)| self.view_of(it, now)).collect(),
+            next: next.map(|(key, entry)| QueuePlace {
+                key: *key,
+                name: entry.name.clone(),
+            }),
             matching,
             defined,
         }
     }
 
-    fn sort_key(&self, entry: &QueueEntry, sort: QueueSort, now: Timestamp) -> u64 {
+    /// What a queue is sorted by. It does not change with time alone: a page goes on by it where an
+    /// earlier one ended.
+    fn sort_key(&self, entry: &QueueEntry, sort: QueueSort) -> u64 {
         match sort {
             QueueSort::Name => 0,
             QueueSort::Depth => u64::try_from(entry.counts.depth()).unwrap_or(0),
@@ -142,8 +156,8 @@ impl Manager {
             QueueSort::OldestAge if entry.counts.depth() <= 0 => 0,
             QueueSort::OldestAge => {
                 let oldest = self.shared.store.oldest(&entry.name, 0);
-                // One millisecond more than its age: even the newest is older than none.
-                oldest.map_or(0, |oldest| now.since(oldest).saturating_add(1))
+                // The earlier, the greater; and more than none.
+                oldest.map_or(0, |oldest| u64::MAX - oldest.0)
             }
         }
     }
@@ -342,6 +356,19 @@ impl Manager {
             waiting: self.ledger.waiting().cloned().collect(),
         }
     }
+}
+
+/// Whether a queue stands behind a place in the order of a list.
+fn comes_after(filter: &QueueFilter, after: &QueuePlace, key: u64, name: &QueueName) -> bool {
+    let by_name = name.cmp(&after.name);
+    let order = match (filter.sort, filter.descending) {
+        (QueueSort::Name, false) => by_name,
+        (QueueSort::Name, true) => by_name.reverse(),
+        // Equals are in the order of names, whichever way the list goes.
+        (_, false) => key.cmp(&after.key).then(by_name),
+        (_, true) => after.key.cmp(&key).then(by_name),
+    };
+    order.is_gt()
 }
 
 fn resources(resources: oncue_core::admission::Resources) -> ResourcesView {

@@ -209,7 +209,7 @@ impl Client {
     pub(crate) fn serves(&mut self, plugin: &str) -> anyhow::Result<()> {
         self.until(|client| {
             let plugins = client.json("GET", "/v1/plugins", &Value::Null)?;
-            let mut plugins = plugins.as_array().into_iter().flatten();
+            let mut plugins = plugins["plugins"].as_array().into_iter().flatten();
             Ok(plugins.any(|one| one["name"] == plugin && one["state"] == "ready"))
         })
     }
@@ -243,7 +243,7 @@ pub(crate) fn remove_echo(home: &Path, client: &mut Client) -> anyhow::Result<()
     }
     client.until(|client| {
         let plugins = client.json("GET", "/v1/plugins", &Value::Null)?;
-        Ok(plugins.as_array().is_some_and(Vec::is_empty))
+        Ok(plugins["plugins"].as_array().is_some_and(Vec::is_empty))
     })
 }
 

@@ -73,7 +73,7 @@ fn a34_a80_a_component_that_compiles_holds_the_queue_until_it_is_ready() {
     let mut compiling = String::new();
     until("a plugin that compiles", || {
         let plugins = host.get("/v1/plugins").expect(200).json();
-        let mut plugins = plugins.as_array().unwrap().iter();
+        let mut plugins = plugins["plugins"].as_array().unwrap().iter();
         let found = plugins.rfind(|it| it["state"] == "compiling");
         compiling = found.map_or(String::new(), |it| it["name"].as_str().unwrap().to_owned());
         found.is_some()

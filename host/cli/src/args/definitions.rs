@@ -1,10 +1,18 @@
 //! Arguments of `queue` and `process`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use oncue_core::names::{ProcessName, QueueName};
 
 use super::attributes::{Attributes, OfProcess, OfQueue};
 use super::{process_name, queue_name};
+
+const LIST_QUEUES: &str = "\
+Examples:
+  oncue queue list
+  oncue queue list --hide-empty --sort oldest-age --max 20
+  oncue queue list --search audit -o json
+
+The host gives a list page by page; without --max all pages are read.";
 
 const DEFINE_QUEUE: &str = "\
 Examples:
@@ -36,8 +44,9 @@ The attributes \"config\" and \"output\" are given as NAME=VALUE only.";
 /// What to do with queues.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// List all queues with their depth and state
-    List,
+    /// List queues with their depth and state
+    #[command(after_long_help = LIST_QUEUES)]
+    List(ListQueuesArgs),
     /// Show a queue: its state, and each attribute with its origin
     Show(QueueArg),
     /// Define a queue, or lay attributes over its definition
@@ -50,6 +59,71 @@ pub(crate) enum QueueCommand {
     Delete(DeleteQueueArgs),
     /// Remove all messages of a queue
     Clear(ClearQueueArgs),
+}
+
+/// Arguments of `queue list`.
+#[derive(Args, Debug)]
+pub(crate) struct ListQueuesArgs {
+    /// Only those whose name contains this text, in capitals or not
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// Only those that hold messages
+    #[arg(long)]
+    pub(crate) hide_empty: bool,
+    /// What they are sorted by
+    #[arg(long, value_enum, default_value_t, value_name = "WORD")]
+    pub(crate) sort: QueueSort,
+    /// In which order; names ascend, numbers descend if it is left out
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub(crate) order: Option<Order>,
+    /// At most so many; all if it is left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max: Option<u32>,
+}
+
+/// By what a list of queues is sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QueueSort {
+    /// By name
+    #[default]
+    Name,
+    /// By depth
+    Depth,
+    /// By the age of the oldest message
+    OldestAge,
+    /// By tasks in process
+    Running,
+}
+
+impl QueueSort {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Depth => "depth",
+            Self::OldestAge => "oldest-age",
+            Self::Running => "running",
+        }
+    }
+}
+
+/// In which order a list is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Order {
+    /// The least first
+    Ascending,
+    /// The greatest first
+    Descending,
+}
+
+impl Order {
+    /// The word of the API.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Ascending => "ascending",
+            Self::Descending => "descending",
+        }
+    }
 }
 
 /// A queue.

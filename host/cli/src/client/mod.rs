@@ -4,6 +4,7 @@
 //! retry: whether a repeat is harmless is known by the caller alone.
 
 mod events;
+mod pages;
 mod problem;
 mod request;
 pub(crate) mod tls;

@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context, command: &PluginCommand) -> Result<(), Fail
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let answer = context.client.ask(Request::get(&["plugins"]))?;
+    let answer = context.client.list("plugins", &[], None)?;
     if context.screen.is_json() {
         return context.screen.json(&answer);
     }

@@ -21,7 +21,7 @@ pub(super) fn run(context: &Context, command: &ProcessCommand) -> Result<(), Fai
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let answer = context.client.ask(Request::get(&["processes"]))?;
+    let answer = context.client.list("processes", &[], None)?;
     if context.screen.is_json() {
         return context.screen.json(&answer);
     }

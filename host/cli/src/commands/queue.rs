@@ -4,18 +4,19 @@ use serde_json::Value;
 
 use super::{Context, attributes, done, messages};
 use crate::args::definitions::{
-    AlterQueueArgs, ClearQueueArgs, DefineQueueArgs, DeleteQueueArgs, QueueArg, QueueCommand,
+    AlterQueueArgs, ClearQueueArgs, DefineQueueArgs, DeleteQueueArgs, ListQueuesArgs, Order,
+    QueueArg, QueueCommand,
 };
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table, Tone};
-use crate::render::time::{format_duration, format_timestamp};
+use crate::render::time::{format_duration, format_number, format_timestamp};
 use crate::render::values::{at, cell, items, plain};
 
 /// Runs a command about queues.
 pub(super) fn run(context: &Context, command: &QueueCommand) -> Result<(), Failure> {
     match command {
-        QueueCommand::List => list(context),
+        QueueCommand::List(args) => list(context, args),
         QueueCommand::Show(args) => show(context, args),
         QueueCommand::Define(args) => define(context, args),
         QueueCommand::Alter(args) => alter(context, args),
@@ -24,12 +25,32 @@ pub(super) fn run(context: &Context, command: &QueueCommand) -> Result<(), Failu
     }
 }
 
-fn list(context: &Context) -> Result<(), Failure> {
-    let answer = context.client.ask(Request::get(&["queues"]))?;
+fn list(context: &Context, args: &ListQueuesArgs) -> Result<(), Failure> {
+    let query = [
+        ("search", args.search.as_deref()),
+        ("hide-empty", args.hide_empty.then_some("true")),
+        ("sort", Some(args.sort.word())),
+        ("order", args.order.map(Order::word)),
+    ];
+    let most = args.max.map(|max| max as usize);
+    let answer = context.client.list("queues", &query, most)?;
     if context.screen.is_json() {
         return context.screen.json(&answer);
     }
-    context.screen.table(&table(&answer), "no queue is defined")
+    let defined = at(&answer, "defined").as_u64().unwrap_or_default();
+    let none = match defined {
+        0 => "no queue is defined".to_owned(),
+        defined => format!("none of {} queues is as asked", format_number(defined)),
+    };
+    context.screen.table(&table(&answer), &none)?;
+    let matching = at(&answer, "matching").as_u64().unwrap_or_default();
+    let shown = items(&answer).len() as u64;
+    if shown < matching {
+        let (shown, matching) = (format_number(shown), format_number(matching));
+        let said = format!("{shown} of {matching} queues; --max shows more");
+        context.screen.say(&said);
+    }
+    Ok(())
 }
 
 fn table(answer: &Value) -> Table {

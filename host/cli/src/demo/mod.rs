@@ -189,7 +189,7 @@ impl Demo {
     ) -> Result<String, Failure> {
         let begun = Instant::now();
         loop {
-            let plugins = self.client.ask(Request::get(&["plugins"]))?;
+            let plugins = self.client.list("plugins", &[], None)?;
             let plugin = items(&plugins)
                 .iter()
                 .find(|plugin| plain(at(plugin, "name")) == name);

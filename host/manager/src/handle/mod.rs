@@ -9,7 +9,6 @@ use std::sync::Arc;
 use oncue_core::code::Code;
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
-use oncue_core::outcome::Outcome;
 use oncue_core::time::Timestamp;
 use oncue_core::trace::TraceContext;
 use oncue_store::StoreStatus;
@@ -23,16 +22,15 @@ use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
 use crate::shared::{Phase, QueueCell, Shared};
 use crate::status::{
     AlarmsView, Explanation, HostEvent, LedgerView, ProcessView, QueueFilter, QueuePage, QueueView,
-    Seen, StatusView,
+    StatusView,
 };
-use crate::tasks::TaskId;
-use crate::tasks::record::TaskRecord;
 
 mod dead_letters;
 mod failures;
 mod leases;
 mod messages;
 mod metrics;
+mod tasks;
 
 pub use dead_letters::{DeadLetterFilter, DeadLettersDone, MAX_DEAD_LETTERS, MAX_REDRIVE};
 pub use failures::Failure;
@@ -40,9 +38,7 @@ pub(crate) use leases::consumer_failed;
 pub use leases::{DEFAULT_LEASE, GetRequest, Leased, MAX_GET, MAX_LEASE, MIN_LEASE};
 pub use messages::{MAX_PAGE, MAX_UNIT_PUTS};
 pub use oncue_store::{Browsed, MessageState, Page};
-
-/// Task records of one answer.
-pub const MAX_TASKS: usize = 1000;
+pub use tasks::{MAX_TASKS, TaskFilter};
 
 /// A queue manager to talk to. Cheap to clone.
 #[derive(Clone)]
@@ -51,23 +47,6 @@ pub struct Handle {
     plugins: mpsc::Sender<PluginCommand>,
     /// The place in its own trace from which the caller asks.
     caller: Option<TraceContext>,
-}
-
-/// Which task records are wanted.
-#[derive(Clone, Debug, Default)]
-pub struct TaskFilter {
-    /// Of these queues.
-    pub seen: Seen,
-    /// Of this queue.
-    pub queue: Option<QueueName>,
-    /// With this outcome.
-    pub outcome: Option<Outcome>,
-    /// Only failures.
-    pub failed: bool,
-    /// Older than this task.
-    pub before: Option<TaskId>,
-    /// At most so many; 0 means [`MAX_TASKS`].
-    pub max: usize,
 }
 
 /// What came to a queue, and what is there.
@@ -297,7 +276,20 @@ impl Handle {
     /// # Errors
     /// Only when the manager has ended.
     pub async fn processes(&self) -> Result<Vec<ProcessView>, ApiError> {
-        self.ask(Command::Processes).await
+        self.processes_after(None, usize::MAX).await
+    }
+
+    /// Process definitions, by name: those that come after a name, at most `max`.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn processes_after(
+        &self,
+        after: Option<ProcessName>,
+        max: usize,
+    ) -> Result<Vec<ProcessView>, ApiError> {
+        self.ask(|answer| Command::Processes(after, max, answer))
+            .await
     }
 
     /// One process definition.
@@ -331,7 +323,20 @@ impl Handle {
     /// # Errors
     /// Only when the manager has ended.
     pub async fn plugins(&self) -> Result<Vec<PluginView>, ApiError> {
-        self.ask(Command::Plugins).await
+        self.plugins_after(None, usize::MAX).await
+    }
+
+    /// Plugins, by name: those that come after a name, at most `max`.
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn plugins_after(
+        &self,
+        after: Option<PluginName>,
+        max: usize,
+    ) -> Result<Vec<PluginView>, ApiError> {
+        self.ask(|answer| Command::Plugins(after, max, answer))
+            .await
     }
 
     /// One plugin.
@@ -354,80 +359,6 @@ impl Handle {
             .await
             .map_err(|_| none())?;
         wait.await.map_err(|_| none())?
-    }
-
-    /// Task records, newest first: running tasks, recent ones, then failed ones of earlier times.
-    ///
-    /// # Errors
-    /// A failed read.
-    pub async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, ApiError> {
-        let max = if filter.max == 0 {
-            MAX_TASKS
-        } else {
-            filter.max.min(MAX_TASKS)
-        };
-        let mut running = self.ask(Command::Running).await?;
-        running.reverse();
-        let recent = self.shared.records.newest_first();
-        let wanted = |record: &TaskRecord| {
-            filter.seen.has(&record.queue)
-                && filter
-                    .queue
-                    .as_ref()
-                    .is_none_or(|queue| record.queue == *queue)
-                && filter
-                    .outcome
-                    .is_none_or(|outcome| record.outcome == Some(outcome))
-                && (!filter.failed || record.outcome.is_some_and(Outcome::is_failure))
-                && filter.before.is_none_or(|before| record.id < before)
-        };
-        let mut found: Vec<TaskRecord> = running
-            .into_iter()
-            .chain(recent.iter().map(|record| (**record).clone()))
-            .filter(|record| wanted(record))
-            .take(max)
-            .collect();
-        if found.len() < max {
-            // What is older than memory reaches: only failures were kept.
-            let before = found.iter().map(|record| record.id.0).min();
-            let before = before.or(filter.before.map(|id| id.0));
-            for (_, row) in self.shared.store.tasks(before, max - found.len())? {
-                let record = serde_json::from_slice::<TaskRecord>(&row);
-                let known = |r: &TaskRecord| found.iter().any(|have| have.id == r.id);
-                found.extend(record.ok().filter(|r| wanted(r) && !known(r)));
-            }
-        }
-        found.sort_by_key(|record| std::cmp::Reverse(record.id));
-        Ok(found)
-    }
-
-    /// One task's record.
-    ///
-    /// # Errors
-    /// `unknown-task`.
-    pub async fn task(&self, id: TaskId) -> Result<TaskRecord, ApiError> {
-        if let Some(record) = self.shared.records.find(id) {
-            return Ok((*record).clone());
-        }
-        let running = self.ask(Command::Running).await?;
-        if let Some(record) = running.into_iter().find(|record| record.id == id) {
-            return Ok(record);
-        }
-        let row = self
-            .shared
-            .store
-            .tasks(Some(id.0.saturating_add(1)), 1)?
-            .pop();
-        row.filter(|(found, _)| *found == id.0)
-            .and_then(|(_, row)| serde_json::from_slice(&row).ok())
-            .ok_or_else(|| {
-                ApiError::new(
-                    Code::UnknownTask,
-                    format!(
-                        "task {id} is not known; take one that is listed, the oldest are dropped"
-                    ),
-                )
-            })
     }
 
     /// The host in numbers.

@@ -1,11 +1,13 @@
 //! Task records are kept by bytes and by age, in memory and in the store.
 
 use oncue_manager::ManagerConfig;
+use oncue_manager::handle::TaskFilter;
 use oncue_manager::retention::Retention;
+use oncue_manager::tasks::TaskId;
 use oncue_store::Store;
 
 use crate::rig::Rig;
-use crate::values::trapped;
+use crate::values::{name, trapped};
 
 const HOUR: u64 = 3_600_000;
 
@@ -91,4 +93,51 @@ fn a_long_time_of_failures_is_dropped_in_slices() {
         rig.advance(1_000);
     }
     assert_eq!(stored(&rig), [0; 0]);
+}
+
+#[test]
+fn records_of_earlier_times_are_found_behind_many_others() {
+    let keeps = || config(64 << 20, 1_000 * HOUR);
+    let mut rig = failing(keeps());
+    let once: crate::values::Pairs<'_> = &[("backout-threshold", "1")];
+    rig.plugin("r", &[], &[("r", once)]);
+    rig.put("r", "poison");
+    rig.run(|_| trapped());
+    rig.settle();
+    for _ in 0..250 {
+        fail(&mut rig);
+    }
+    // After a restart nothing is in memory.
+    let mut rig = rig.reopen(keeps(), Vec::new());
+    let mut list = |queue: Option<&str>, before: Option<TaskId>, max: usize| {
+        let handle = rig.handle.clone();
+        let filter = TaskFilter {
+            queue: queue.map(name),
+            before,
+            max,
+            ..TaskFilter::default()
+        };
+        rig.ask(async move { handle.tasks(filter).await })
+            .expect("the records")
+    };
+    let of_r = list(Some("r"), None, 5);
+    assert_eq!(of_r.len(), 1, "the oldest of all");
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let page = list(None, before, 100);
+        let is_last = page.len() < 100;
+        all.extend(page.iter().map(|record| record.id));
+        before = all.last().copied();
+        if is_last {
+            break;
+        }
+    }
+    assert_eq!(
+        (all.len(), all.last()),
+        (251, of_r.first().map(|it| &it.id))
+    );
+    assert!(
+        all.is_sorted_by(|a, b| a > b),
+        "each once, the newest first"
+    );
 }

@@ -2,6 +2,7 @@
 //! with them when they do.
 
 use oncue_core::outcome::Outcome;
+use oncue_manager::status::QueueSort;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Object, ObjectBuilder, RefOr, Schema, Type};
 
@@ -45,6 +46,8 @@ fn schema_of(name: &str, path: &str) -> Option<Object> {
         "max" => number(1.0, Some(MAX_PAGE)),
         "check" => word(Check::ALL.map(|(_, name)| name)),
         "outcome" => word(Outcome::ALL.map(Outcome::as_str)),
+        "sort" => word(QueueSort::ALL.map(QueueSort::as_str)),
+        "order" => word(["ascending", "descending"]),
         "oncue-persistence" => word(["persistent", "non-persistent"]),
         _ => return None,
     })

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use oncue_core::names::PluginName;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -12,6 +13,7 @@ use super::{Answer, json};
 use crate::app::App;
 use crate::extract::{PluginPath, Query};
 use crate::openapi::{Absent, Common, Conflict, Unprocessable};
+use crate::wire::page::{Paging, PluginsPage, cut};
 use crate::wire::schema::PluginSchema;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -29,14 +31,25 @@ pub(super) struct RolledBack {
     digest: String,
 }
 
-/// All plugins, by name.
+/// What a cursor of the list belongs to.
+const LIST: [&str; 1] = ["plugins"];
+
+/// Plugins, by name, page by page.
 #[utoipa::path(
     get, path = "/v1/plugins", tag = "plugins",
-    responses((status = 200, description = "All plugins, by name", body = [PluginSchema]), Common)
+    params(
+        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+        ("max" = Option<u32>, Query, description = "At most so many, 1 to 1000; 100 if left out")
+    ),
+    responses((status = 200, description = "A page", body = PluginsPage), Common)
 )]
 async fn list_plugins(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
-    query.nothing()?;
-    json(&app.handle.plugins().await?)
+    let mut page = Paging::default();
+    query.read(&["cursor", "max"], |name, value| page.read(name, value))?;
+    let after = page.after(&LIST, |name| PluginName::new(name).ok())?;
+    let mut plugins = app.handle.plugins_after(after, page.max + 1).await?;
+    let next = cut(&mut plugins, page.max, &LIST, |last| last.name.to_string());
+    json(&PluginsPage { plugins, next })
 }
 
 /// One plugin.

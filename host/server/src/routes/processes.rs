@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use oncue_core::code::Code;
 use oncue_core::definition::ProcessPatch;
+use oncue_core::names::ProcessName;
 use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,6 +17,7 @@ use crate::app::App;
 use crate::error::Problem;
 use crate::extract::{Fields, ProcessPath, Query};
 use crate::openapi::{Absent, Common, Conflict, Unprocessable, WithBody};
+use crate::wire::page::{Paging, ProcessesPage, cut};
 use crate::wire::schema::{ProcessAttributesSchema, ProcessSchema};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -36,17 +38,27 @@ fn patch(fields: &Fields) -> Answer<ProcessPatch> {
         .map_err(|faults| Problem::with_faults(Code::InvalidDefinition, faults))
 }
 
-/// All process definitions, by name.
+/// What a cursor of the list belongs to.
+const LIST: [&str; 1] = ["processes"];
+
+/// Process definitions, by name, page by page.
 #[utoipa::path(
     get, path = "/v1/processes", tag = "processes",
-    responses(
-        (status = 200, description = "All process definitions, by name", body = [ProcessSchema]),
-        Common
-    )
+    params(
+        ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+        ("max" = Option<u32>, Query, description = "At most so many, 1 to 1000; 100 if left out")
+    ),
+    responses((status = 200, description = "A page", body = ProcessesPage), Common)
 )]
 async fn list_processes(State(app): State<App>, query: Query) -> Answer<Json<Value>> {
-    query.nothing()?;
-    json(&app.handle.processes().await?)
+    let mut page = Paging::default();
+    query.read(&["cursor", "max"], |name, value| page.read(name, value))?;
+    let after = page.after(&LIST, |name| ProcessName::new(name).ok())?;
+    let mut processes = app.handle.processes_after(after, page.max + 1).await?;
+    let next = cut(&mut processes, page.max, &LIST, |last| {
+        last.name.to_string()
+    });
+    json(&ProcessesPage { processes, next })
 }
 
 /// Makes a process definition, or lays the attributes over those of one that is there. Repeating it

@@ -5,8 +5,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use oncue_core::code::Code;
+use oncue_core::cursor;
 use oncue_core::definition::{Change, QueuePatch};
 use oncue_core::names::QueueName;
+use oncue_manager::status::{QueueFilter, QueuePlace, QueueSort, Seen};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -21,8 +23,13 @@ use crate::auth::identity::Right;
 use crate::error::Problem;
 use crate::extract::{Fields, Query, QueuePath};
 use crate::openapi::{Absent, Common, Conflict, Unprocessable, WithBody};
-use crate::wire::fields::boolean;
+use crate::wire::fields::{boolean, text, word};
+use crate::wire::page::{Paging, QueuesPage};
 use crate::wire::schema::{QueueAttributesSchema, QueueSchema};
+
+/// The words of the parameter `order`.
+const ASCENDING: &str = "ascending";
+const DESCENDING: &str = "descending";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::default()
@@ -59,20 +66,114 @@ fn check_rights(who: &Who, queue: &QueueName, patch: &QueuePatch) -> Answer<()> 
     Ok(())
 }
 
-/// All queues that the identity may see, by name.
+/// What the list was asked for.
+#[derive(Default)]
+struct Asked {
+    search: String,
+    hides_empty: bool,
+    sort: QueueSort,
+    descending: Option<bool>,
+    page: Paging,
+}
+
+impl Asked {
+    fn read(query: &Query) -> Answer<Self> {
+        let mut asked = Self::default();
+        query.read(
+            &["cursor", "max", "search", "hide-empty", "sort", "order"],
+            |name, value| {
+                match name {
+                    "search" => text(value)?.clone_into(&mut asked.search),
+                    "hide-empty" => asked.hides_empty = boolean(value)?,
+                    "sort" => asked.sort = word(value, QueueSort::ALL, QueueSort::as_str)?,
+                    "order" => {
+                        let order = |descending| if descending { DESCENDING } else { ASCENDING };
+                        asked.descending = Some(word(value, [false, true], order)?);
+                    }
+                    _ => asked.page.read(name, value)?,
+                }
+                Ok(())
+            },
+        )?;
+        Ok(asked)
+    }
+
+    /// Names in their order, the greatest of all else first.
+    fn is_descending(&self) -> bool {
+        self.descending.unwrap_or(self.sort != QueueSort::Name)
+    }
+
+    /// The list that a cursor belongs to.
+    fn list(&self) -> [&str; 5] {
+        let flag = |is_set| if is_set { "1" } else { "" };
+        [
+            "queues",
+            self.sort.as_str(),
+            flag(self.is_descending()),
+            flag(self.hides_empty),
+            &self.search,
+        ]
+    }
+}
+
+/// A place as it stands in a cursor.
+fn written(place: &QueuePlace) -> String {
+    format!("{:x}.{}", place.key, place.name)
+}
+
+fn read_place(text: &str) -> Option<QueuePlace> {
+    let (key, name) = text.split_once('.')?;
+    Some(QueuePlace {
+        key: u64::from_str_radix(key, 16).ok()?,
+        name: QueueName::new(name).ok()?,
+    })
+}
+
+/// The queues that the identity may see, page by page. In a list that is sorted by anything but the
+/// name, a queue that changes its place between two pages may be on both or on neither.
 #[utoipa::path(
     get, path = "/v1/queues", tag = "queues",
-    responses((status = 200, description = "All queues, by name", body = [QueueSchema]), Common)
+    params(
+        ("cursor" = Option<String>, Query,
+            description = "`next` of the page before; all else but `max` must be as it was there"),
+        ("max" = Option<u32>, Query, description = "At most so many, 1 to 1000; 100 if left out"),
+        ("search" = Option<String>, Query,
+            description = "Only those whose name contains this text, in capitals or not"),
+        ("hide-empty" = Option<bool>, Query, description = "Only those that hold messages"),
+        ("sort" = Option<String>, Query,
+            description = "`name`, `depth`, `oldest-age` or `running`; `name` if left out"),
+        ("order" = Option<String>, Query,
+            description = "`ascending` or `descending`; ascending for names and descending for \
+                           numbers if left out")
+    ),
+    responses((status = 200, description = "A page", body = QueuesPage), Common)
 )]
 async fn list_queues(
     State(app): State<App>,
     Who(identity): Who,
     query: Query,
 ) -> Answer<Json<Value>> {
-    query.nothing()?;
-    let mut queues = app.handle.queues().await?;
-    queues.retain(|queue| identity.sees(&queue.name));
-    json(&queues)
+    let asked = Asked::read(&query)?;
+    let list = asked.list();
+    let found = app.handle.queue_page(QueueFilter {
+        seen: Seen::by(move |queue| identity.sees(queue)),
+        search: asked.search.clone(),
+        non_empty: asked.hides_empty,
+        sort: asked.sort,
+        descending: asked.is_descending(),
+        after: asked.page.after(&list, read_place)?,
+        max: Some(asked.page.max),
+        ..QueueFilter::default()
+    });
+    let found = found.await?;
+    json(&QueuesPage {
+        queues: found.queues,
+        matching: found.matching,
+        defined: found.defined,
+        next: found
+            .next
+            .map(|place| cursor::seal(&list, &written(&place))),
+    })
 }
 
 /// Defines a queue, or lays the attributes over those of one that is there. Repeating it changes

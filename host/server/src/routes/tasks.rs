@@ -22,7 +22,7 @@ use crate::error::Problem;
 use crate::extract::{Query, TaskPath};
 use crate::openapi::{Absent, Common, Conflict};
 use crate::wire::case::CaseJson;
-use crate::wire::fields::{boolean, integer, shown, text};
+use crate::wire::fields::{boolean, integer, text, word};
 use crate::wire::put::queue_name;
 use crate::wire::schema::TaskSchema;
 
@@ -36,23 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(show_case))
 }
 
-fn outcome(raw: &oncue_core::definition::Raw) -> Result<Outcome, String> {
-    let word = text(raw)?;
-    Outcome::ALL
-        .into_iter()
-        .find(|outcome| outcome.as_str() == word)
-        .ok_or_else(|| {
-            let words = Outcome::ALL.map(Outcome::as_str);
-            let meant = oncue_core::definition::nearest(word, words);
-            let meant = meant
-                .map(|word| format!("; did you mean \"{word}\"?"))
-                .unwrap_or_default();
-            format!("is {}; use one of {}{meant}", shown(raw), words.join(", "))
-        })
-}
-
 /// Tasks of the queues that the identity may see, newest first: those that run, recent ones, and
-/// failed ones of earlier times.
+/// failed ones of earlier times. Fewer than `max` are all; what follows a page is `before` its last.
 #[utoipa::path(
     get, path = "/v1/tasks", tag = "tasks",
     params(
@@ -80,7 +65,7 @@ async fn list_tasks(
         |name, value| {
             match name {
                 "queue" => filter.queue = Some(queue_name(value)?),
-                "outcome" => filter.outcome = Some(outcome(value)?),
+                "outcome" => filter.outcome = Some(word(value, Outcome::ALL, Outcome::as_str)?),
                 "failed" => filter.failed = boolean(value)?,
                 "before" => filter.before = Some(TaskId(integer(value, 0, u64::MAX)?)),
                 _ => filter.max = integer(value, 1, MAX_TASKS as u64)?,
@@ -88,6 +73,8 @@ async fn list_tasks(
             Ok(())
         },
     )?;
+    let asks = Arc::clone(&identity);
+    filter.seen = Seen::by(move |queue| asks.sees(queue));
     json(&sight::tasks(&identity, app.handle.tasks(filter).await?))
 }
 

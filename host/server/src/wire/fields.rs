@@ -153,6 +153,24 @@ pub(crate) fn boolean(raw: &Raw) -> Result<bool, String> {
     }
 }
 
+/// Reads one of some words.
+pub(crate) fn word<T: Copy, const N: usize>(
+    raw: &Raw,
+    all: [T; N],
+    write: impl Fn(T) -> &'static str,
+) -> Result<T, String> {
+    let given = text(raw)?;
+    let found = all.into_iter().find(|one| write(*one) == given);
+    found.ok_or_else(|| {
+        let words = all.map(write);
+        let meant = nearest(given, words);
+        let meant = meant
+            .map(|word| format!("; did you mean \"{word}\"?"))
+            .unwrap_or_default();
+        format!("is {}; use one of {}{meant}", shown(raw), words.join(", "))
+    })
+}
+
 /// Reads a time such as `20s`.
 pub(crate) fn millis(raw: &Raw) -> Result<Millis, String> {
     let written = time_text(raw)?;

@@ -9,6 +9,7 @@ pub(crate) mod fields;
 pub(crate) mod header;
 pub(crate) mod lease;
 pub(crate) mod message;
+pub(crate) mod page;
 pub(crate) mod put;
 pub(crate) mod schema;
 pub(crate) mod text;

@@ -169,7 +169,11 @@ async fn an_application_does_what_it_is_granted_and_sees_nothing_else() {
     guarded.call(shop, "POST", &ack).await.is(204);
     let names = |answered: Answered| -> Vec<String> {
         let list = answered.is(200).json();
-        let names = list.as_array().expect("a list").iter();
+        let names = list["queues"].as_array().expect("a list").iter();
+        assert_eq!(
+            (&list["matching"], &list["defined"]),
+            (&json!(names.len()), &json!(names.len()))
+        );
         names
             .map(|it| it["name"].as_str().expect("a name").to_owned())
             .collect()

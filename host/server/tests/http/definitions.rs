@@ -21,7 +21,7 @@ async fn a_queue_is_defined_shown_altered_and_deleted() {
     assert_eq!(altered["origins"]["max-depth"], "operator");
     assert_eq!(server.get(path).await.is(200).json(), altered);
     let list = server.get("/v1/queues").await.is(200).json();
-    let names: Vec<_> = list
+    let names: Vec<_> = list["queues"]
         .as_array()
         .expect("a list")
         .iter()
@@ -127,7 +127,8 @@ async fn a_process_is_defined_shown_altered_and_deleted() {
     assert_eq!(altered["attributes"]["grants"]["put"], json!(["audit.*"]));
     assert_eq!(altered["attributes"]["fuel"], "10 G");
     let list = server.get("/v1/processes").await.is(200).json();
-    assert_eq!(list[0]["name"], "route");
+    assert_eq!(list["processes"][0]["name"], "route");
+    assert_eq!(list.get("next"), None);
     let paused = server.post(&format!("{path}/pause")).await.is(200).json();
     assert_eq!(paused["paused"], true);
     let resumed = server.post(&format!("{path}/resume")).await.is(200).json();

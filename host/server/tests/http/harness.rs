@@ -68,6 +68,7 @@ impl TaskHost for ScriptedHost {
 pub(crate) struct Server {
     pub(crate) handle: Handle,
     pub(crate) router: Api,
+    pub(crate) clock: Arc<ManualClock>,
     document: Document,
     _manager: QueueManager,
 }
@@ -142,13 +143,15 @@ impl Server {
             seed: Some(66),
             ..ManagerConfig::default()
         };
-        let mut manager = QueueManager::start(config, store, clock, host).expect("a queue manager");
+        let mut manager =
+            QueueManager::start(config, store, clock.clone(), host).expect("a queue manager");
         // There is no plugins directory, and who asks it is told so.
         drop(manager.take_plugin_commands());
         let handle = manager.handle();
         Self {
             router: api(handle.clone(), options),
             handle,
+            clock,
             document: Document::new(),
             _manager: manager,
         }

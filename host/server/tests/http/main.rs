@@ -17,6 +17,7 @@ mod hostile;
 mod leases;
 mod listener;
 mod messages;
+mod pages;
 mod pressure;
 mod schema;
 mod sessions;

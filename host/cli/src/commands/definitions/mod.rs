@@ -15,7 +15,6 @@ pub(super) use apply::run as apply;
 pub(super) use export::run as export;
 
 use super::Context;
-use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::values::{at, items, plain};
 
@@ -102,7 +101,7 @@ impl Defined {
 fn defined(context: &Context) -> Result<Vec<Defined>, Failure> {
     let mut all = Vec::new();
     for what in What::ALL {
-        let views = context.client.ask(Request::get(&[what.path()]))?;
+        let views = context.client.list(what.path(), &[], None)?;
         let mut of_kind: Vec<Defined> = items(&views)
             .iter()
             .map(|view| Defined::of(what, view))

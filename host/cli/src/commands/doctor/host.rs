@@ -28,10 +28,10 @@ pub(super) fn check(context: &Context, config: &Config) -> Vec<Line> {
         Ok(status) => {
             let mut lines = vec![judge_status(&status, context.client.base())];
             lines.push(dead_letters(&status));
-            if let Ok(plugins) = context.client.ask(Request::get(&["plugins"])) {
+            if let Ok(plugins) = context.client.list("plugins", &[], None) {
                 lines.push(judge_plugins(items(&plugins)));
             }
-            if let Ok(queues) = context.client.ask(Request::get(&["queues"])) {
+            if let Ok(queues) = context.client.list("queues", &[], None) {
                 lines.push(judge_queues(items(&queues)));
             }
             lines

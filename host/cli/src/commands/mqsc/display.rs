@@ -7,7 +7,6 @@ use super::Report;
 use super::attributes::{quoted_name, shown};
 use super::does::what;
 use super::parse::{Command, Filter, Object};
-use crate::client::Request;
 use crate::commands::Context;
 use crate::commands::definitions::What;
 use crate::exit::Failure;
@@ -23,7 +22,7 @@ struct Shown {
 /// Shows what is there.
 pub(super) fn run(context: &Context, command: &Command) -> Result<Report, Failure> {
     let what = what(command.object);
-    let views = context.client.ask(Request::get(&[what.path()]))?;
+    let views = context.client.list(what.path(), &[], None)?;
     let is_generic = command.name.ends_with('*');
     let wanted: Vec<&str> = command
         .parameters

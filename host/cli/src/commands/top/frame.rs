@@ -37,7 +37,7 @@ impl Look {
         Ok(Self {
             status: ask("status")?,
             ledger: ask("ledger")?,
-            queues: ask("queues")?,
+            queues: client.list("queues", &[], None)?,
             tasks: client.ask(Request::get(&["tasks"]).query("max", Some(200)))?,
             alarms,
         })
