@@ -288,6 +288,9 @@ fn a_script_of_mq_is_brought_over() {
     assert_eq!(attributes["max-message-length"], "4 MiB");
     assert_eq!(attributes["backout-threshold"], 3);
     assert_eq!(attributes["description"], "Orders; it's triggered");
+    let alarms = ["alarm-depth-high", "alarm-depth-low", "service-interval"];
+    let alarms = alarms.map(|name| attributes[name].clone());
+    assert_eq!(alarms, [json!(75), json!("never"), json!("1m")]);
     assert_eq!(host.queue("orders.batch")["attributes"]["trigger-depth"], 4);
     let process = host.get("/v1/processes/ROUTE.ORDERS").expect(200).json();
     assert_eq!(process["attributes"]["component"], "route-orders.wasm");
@@ -307,6 +310,23 @@ fn a_script_of_mq_is_brought_over() {
         out.contains("QUEUE(ORDERS.IN)") && !out.contains("BATCH"),
         "{out}"
     );
+    // Levels and switches as MQ shows them, and a switch by itself keeps the level.
+    let off = "ALTER QLOCAL(ORDERS.IN) QSVCIEV(NONE) QDPHIEV(ENABLED)\n\
+               DISPLAY QLOCAL(ORDERS.IN) QDEPTHHI QDPHIEV QDPLOEV QSVCINT QSVCIEV\n";
+    let (code, out, _) = with_input(&host, &["mqsc", "-o", "json"], off);
+    assert_eq!(code, 0, "{out}");
+    let told: Value = serde_json::from_str(&out).expect("JSON");
+    let shown = told["commands"][1]["objects"][0]
+        .as_str()
+        .expect("an object");
+    for wanted in [
+        "QDEPTHHI(75)",
+        "QDPHIEV(ENABLED)",
+        "QDPLOEV(DISABLED)",
+        "QSVCIEV(NONE)",
+    ] {
+        assert!(shown.contains(wanted), "{wanted} in {shown}");
+    }
     let replace = "DEFINE QLOCAL(ORDERS.IN) REPLACE TRIGGER\n";
     assert_eq!(with_input(&host, &["mqsc"], replace).0, 0);
     assert_eq!(host.queue("ORDERS.IN")["attributes"]["process"], "");

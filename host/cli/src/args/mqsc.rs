@@ -16,7 +16,11 @@ attribute is not done; the next one is. Exit code 4 tells that some were refused
 
 Names outside quotes are folded to upper case, as MQ does it; those with / or % are refused. What \
 a script leaves out has this host's default, not MQ's: puts are persistent, the backout threshold \
-is 5. Only the trigger is off unless the script says TRIGGER, as in MQ.";
+is 5. Only the trigger is off unless the script says TRIGGER, as in MQ.
+
+Queue events of MQ are alarms here. QDEPTHHI, QDEPTHLO and QSVCINT set alarm-depth-high, \
+alarm-depth-low and service-interval; QDPHIEV(DISABLED), QDPLOEV(DISABLED) and QSVCIEV(NONE) take \
+them away. A level without its switch is an alarm that is on.";
 
 /// Arguments of `mqsc`.
 #[derive(Args, Debug)]

@@ -1,6 +1,9 @@
 //! What each MQSC attribute means here: an attribute of ours, nothing (and why), or a refusal (and
 //! why). One table for queues, one for processes; an attribute that is in neither is refused.
 
+use oncue_core::quantity::parse_millis;
+
+use super::events::{self, Switch};
 use super::parse::{Object, Parameter};
 
 /// What becomes of one attribute.
@@ -12,6 +15,8 @@ pub(super) enum Meaning {
     Ignored(String),
     /// Not accepted: why, and what to do.
     Refused(String),
+    /// Turns an alarm on or off, whatever else is said of its level.
+    Switches(&'static Switch, bool),
     /// Says how the command is to be done.
     Option(Choice),
 }
@@ -38,6 +43,8 @@ enum Reading {
     Flag(&'static str),
     /// A whole number within these bounds.
     Number(u64, u64),
+    /// So many milliseconds, within these bounds.
+    Millis(u64, u64),
     /// One of these words; each has its counterpart.
     Words(&'static [(&'static str, &'static str)]),
     /// A name, or nothing.
@@ -88,6 +95,13 @@ const QUEUE: &[Known] = &[
     ("MSGDLVSQ", "delivery", Reading::Words(ORDERS)),
     ("DESCR", "description", Reading::Text),
     ("USAGE", "usage", Reading::Words(NORMAL)),
+    ("QDEPTHHI", "alarm-depth-high", Reading::Number(0, 100)),
+    ("QDEPTHLO", "alarm-depth-low", Reading::Number(0, 100)),
+    (
+        "QSVCINT",
+        "service-interval",
+        Reading::Millis(0, 999_999_999),
+    ),
 ];
 
 /// Attributes of a process that are set.
@@ -116,18 +130,9 @@ const QUEUE_IGNORED: &[(&str, &str)] = &[
         "a retention interval has no effect in MQ either",
     ),
     (
-        "QDEPTHHI",
-        "set alarm-depth-high, in percent of max-depth, instead",
+        "QDPMAXEV",
+        "the alarm queue-full is always on: somebody's puts are refused",
     ),
-    (
-        "QDEPTHLO",
-        "set alarm-depth-low, in percent of max-depth, instead",
-    ),
-    ("QDPMAXEV", "events are alarms here: see alarm-depth-high"),
-    ("QDPHIEV", "events are alarms here: see alarm-depth-high"),
-    ("QDPLOEV", "events are alarms here: see alarm-depth-high"),
-    ("QSVCINT", "set service-interval, such as 5m, instead"),
-    ("QSVCIEV", "set service-interval, such as 5m, instead"),
     (
         "CAPEXPRY",
         "expiry is not capped; default-expiry is for puts that name none",
@@ -199,6 +204,12 @@ pub(super) fn meaning(object: Object, parameter: &Parameter) -> Meaning {
     if keyword == "USAGE" && text == Some("XMITQ") {
         return Meaning::Refused("there are no channels, so there is no transmission queue".into());
     }
+    if let Some(switch) = events::switch(keyword).filter(|_| object != Object::Process) {
+        return match switch.read(text) {
+            Ok(is_on) => Meaning::Switches(switch, is_on),
+            Err(why) => Meaning::Refused(why),
+        };
+    }
     if let Some((_, name, reading)) = known.iter().find(|(known, _, _)| *known == keyword) {
         return match read(*reading, text) {
             Ok(value) => Meaning::Sets(name, value),
@@ -241,10 +252,10 @@ fn read(reading: Reading, text: Option<&str>) -> Result<String, String> {
         (Reading::Flag(value), None) => Ok(value.to_owned()),
         (Reading::Flag(_), Some(_)) => Err("it takes no value".to_owned()),
         (_, None) => Err("it has no value; write it in brackets behind it".to_owned()),
-        (Reading::Number(min, max), Some(text)) => match text.parse::<u64>() {
-            Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
-            _ => Err(format!("use a whole number from {min} to {max}")),
-        },
+        (Reading::Number(min, max), Some(text)) => number(text, min, max),
+        (Reading::Millis(min, max), Some(text)) => {
+            number(text, min, max).map(|number| format!("{number}ms"))
+        }
         (Reading::Words(words), Some(text)) => {
             let found = words.iter().find(|(word, _)| *word == text);
             found.map(|(_, ours)| (*ours).to_owned()).ok_or_else(|| {
@@ -255,6 +266,13 @@ fn read(reading: Reading, text: Option<&str>) -> Result<String, String> {
         (Reading::Name, Some("")) => Ok(String::new()),
         (Reading::Name, Some(text)) => name(text).map(|()| text.to_owned()),
         (Reading::Text, Some(text)) => Ok(text.to_owned()),
+    }
+}
+
+fn number(text: &str, min: u64, max: u64) -> Result<String, String> {
+    match text.parse::<u64>() {
+        Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
+        _ => Err(format!("use a whole number from {min} to {max}")),
     }
 }
 
@@ -294,8 +312,21 @@ pub(super) fn name(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The keyword and form in which MQSC shows an attribute of ours.
-pub(super) fn shown(object: Object, ours: &str, value: &str) -> Option<(&'static str, String)> {
+/// The keywords and forms in which MQSC shows an attribute of ours: none, one, or a level and its
+/// switch.
+pub(super) fn shown(object: Object, ours: &str, value: &str) -> Vec<(&'static str, String)> {
+    let Some(switch) = events::over(ours).filter(|_| object != Object::Process) else {
+        return shown_alone(object, ours, value).into_iter().collect();
+    };
+    let (written, level) = switch.shown(value);
+    let level = shown_alone(object, ours, level);
+    level
+        .into_iter()
+        .chain([(switch.keyword, written)])
+        .collect()
+}
+
+fn shown_alone(object: Object, ours: &str, value: &str) -> Option<(&'static str, String)> {
     let known = match object {
         Object::Process => PROCESS,
         Object::Queue | Object::QueueStatus => QUEUE,
@@ -317,6 +348,9 @@ pub(super) fn shown(object: Object, ours: &str, value: &str) -> Option<(&'static
             )
         }
         Reading::Number(..) => value.to_owned(),
+        Reading::Millis(..) => {
+            parse_millis(value).map_or_else(|_| value.to_owned(), |millis| millis.to_string())
+        }
         Reading::Name => quoted_name(value),
         Reading::Text => format!("'{}'", value.replace('\'', "''")),
     };
@@ -365,6 +399,20 @@ mod tests {
         check("DEFPSIST(YES)", "default-persistence", "persistent");
         check("MSGDLVSQ(FIFO)", "delivery", "fifo");
         check("DESCR('It''s')", "description", "It's");
+        check("QDEPTHHI(75)", "alarm-depth-high", "75");
+        check("QDEPTHLO(0)", "alarm-depth-low", "0");
+        check("QSVCINT(60000)", "service-interval", "60000ms");
+        for (text, is_on) in [
+            ("QDPHIEV(ENABLED)", true),
+            ("QDPLOEV(DISABLED)", false),
+            ("QSVCIEV(HIGH)", true),
+            ("QSVCIEV(NONE)", false),
+        ] {
+            match of("QLOCAL", text) {
+                Meaning::Switches(_, on) => assert_eq!(on, is_on, "{text}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
         assert_eq!(
             of("PROCESS", "APPLICID('orders.wasm')"),
             Meaning::Sets("component", "orders.wasm".to_owned())
@@ -388,6 +436,11 @@ mod tests {
             "no initiation queue",
         );
         ignored("QLOCAL", "BOTHRESH(0)", "never");
+        ignored("QLOCAL", "QDPMAXEV(ENABLED)", "always on");
+        refused("QLOCAL", "QDEPTHHI(101)", "from 0 to 100");
+        refused("QLOCAL", "QSVCINT(1000000000)", "from 0 to 999999999");
+        refused("QLOCAL", "QSVCIEV(LOW)", "use HIGH, OK or NONE");
+        refused("PROCESS", "QDPHIEV(ENABLED)", "no attribute");
         ignored("QLOCAL", "CLUSTER(' ')", "no clusters");
         ignored("PROCESS", "APPLTYPE(UNIX)", "WebAssembly component");
         refused("QLOCAL", "CLUSTER(C)", "no clusters");
@@ -407,8 +460,9 @@ mod tests {
     #[test]
     fn attributes_are_shown_as_mqsc() {
         let check = |ours: &str, value: &str, wanted: &str| {
-            let (_, text) = shown(Object::Queue, ours, value).expect(ours);
-            assert_eq!(text, wanted);
+            let shown = shown(Object::Queue, ours, value);
+            let texts: Vec<_> = shown.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!(texts.join(" "), wanted, "{ours}");
         };
         check("trigger-control", "on", "TRIGGER");
         check("trigger-control", "off", "NOTRIGGER");
@@ -416,6 +470,15 @@ mod tests {
         check("process", "route", "PROCESS('route')");
         check("process", "", "PROCESS( )");
         check("description", "it's", "DESCR('it''s')");
-        assert_eq!(shown(Object::Queue, "max-tasks", "1"), None);
+        check("alarm-depth-high", "75", "QDEPTHHI(75) QDPHIEV(ENABLED)");
+        check(
+            "alarm-depth-high",
+            "never",
+            "QDEPTHHI(80) QDPHIEV(DISABLED)",
+        );
+        check("alarm-depth-low", "0", "QDEPTHLO(0) QDPLOEV(ENABLED)");
+        check("service-interval", "5m", "QSVCINT(300000) QSVCIEV(HIGH)");
+        check("service-interval", "0s", "QSVCINT(999999999) QSVCIEV(NONE)");
+        assert_eq!(shown(Object::Queue, "max-tasks", "1"), []);
     }
 }

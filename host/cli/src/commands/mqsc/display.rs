@@ -1,5 +1,6 @@
 //! DISPLAY: queues, their state, and processes in the words of MQSC.
 
+use oncue_core::definition::AttributeInfo;
 use oncue_core::quantity::parse_size;
 use serde_json::Value;
 
@@ -153,24 +154,28 @@ fn definition(object: Object, view: &Value) -> Vec<Shown> {
         Object::Process => What::Process.attributes(),
         Object::Queue | Object::QueueStatus => What::Queue.attributes(),
     };
-    let of = |name: &'static str| {
+    let of = |info: &'static AttributeInfo| {
+        let name = info.name;
         let written = plain(at(view, &format!("attributes.{name}")));
         // MQSC writes sizes as bytes.
         let value = match name {
             "max-message-length" => parse_size(&written).map_or(written, |size| size.to_string()),
             _ => written,
         };
-        let (keyword, text) = shown(object, name, &value)?;
-        let compared = text
-            .strip_prefix(keyword)
-            .map(|rest| rest.trim_matches(['(', ')']).trim_matches('\'').to_owned());
-        Some(Shown {
-            keyword: keyword.to_owned(),
-            value: compared.unwrap_or_default().trim().to_owned(),
-            text,
-        })
+        shown(object, name, &value)
+            .into_iter()
+            .map(|(keyword, text)| {
+                let compared = text
+                    .strip_prefix(keyword)
+                    .map(|rest| rest.trim_matches(['(', ')']).trim_matches('\'').to_owned());
+                Shown {
+                    keyword: keyword.to_owned(),
+                    value: compared.unwrap_or_default().trim().to_owned(),
+                    text,
+                }
+            })
     };
-    attributes.iter().filter_map(|info| of(info.name)).collect()
+    attributes.iter().flat_map(of).collect()
 }
 
 fn passes(value: &str, filter: &Filter) -> bool {
@@ -204,6 +209,8 @@ mod tests {
             "oldest-age": 61_000, "counts": { "in-unit": 2, "leased": 0 },
             "attributes": { "trigger": "depth", "trigger-control": "off", "trigger-depth": 5,
                             "process": "route", "max-message-length": "4 MiB",
+                            "alarm-depth-high": 75, "alarm-depth-low": "never",
+                            "service-interval": "1m",
                             "description": "it's" },
         });
         let texts: Vec<String> = everything(Object::Queue, &view)
@@ -223,6 +230,11 @@ mod tests {
             "PROCESS('route')",
             "MAXMSGL(4194304)",
             "DESCR('it''s')",
+            "QDEPTHHI(75)",
+            "QDPHIEV(ENABLED)",
+            "QDPLOEV(DISABLED)",
+            "QSVCINT(60000)",
+            "QSVCIEV(HIGH)",
         ] {
             assert!(
                 texts.iter().any(|text| text == wanted),

@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use super::attributes::{self, Choice, Meaning};
 use super::display;
+use super::events::Switch;
 use super::parse::{Command, Object, Verb};
 use super::{Fate, Report, Told};
 use crate::client::Request;
 use crate::commands::Context;
 use crate::commands::definitions::{Defined, Entry, What, nested};
 use crate::exit::{Exit, Failure};
-use crate::render::values::at;
+use crate::render::values::{at, plain};
 
 /// Does commands, one after the other.
 pub(super) struct Doer<'a> {
@@ -27,6 +28,7 @@ pub(super) struct Doer<'a> {
 #[derive(Default)]
 struct Understood {
     pairs: Vec<(String, String)>,
+    switches: Vec<(&'static Switch, bool)>,
     replace: bool,
     like: Option<String>,
     purge: bool,
@@ -36,6 +38,30 @@ struct Understood {
 impl Understood {
     fn is_refused(&self) -> bool {
         self.told.iter().any(|told| told.fate == Fate::Refused)
+    }
+
+    /// Lays the switches over the levels. `kept` has the values that hold without the command.
+    fn settle(&mut self, kept: Option<&Defined>) {
+        for (switch, is_on) in &self.switches {
+            switch.settle(*is_on, &mut self.pairs, |name| {
+                let of =
+                    |((known, value), _): &(Entry, String)| (*known == name).then(|| plain(value));
+                kept?.holds.iter().find_map(of)
+            });
+        }
+        let off = self.switches.iter().filter(|(_, is_on)| !is_on);
+        for (switch, _) in off {
+            let level = format!("{}(", switch.level);
+            let told = self.told.iter_mut();
+            let is_level = |told: &&mut Told| {
+                told.fate == Fate::Accepted && told.attribute.starts_with(&level)
+            };
+            for told in told.filter(is_level) {
+                let keyword = switch.keyword;
+                told.fate = Fate::Ignored;
+                told.text = format!("{keyword}({}) turns the alarm off", switch.off);
+            }
+        }
     }
 }
 
@@ -82,6 +108,18 @@ impl<'a> Doer<'a> {
             return Ok(Report::refused(why));
         }
         let mut understood = understand(command);
+        let there = self.find(what, &command.name)?;
+        let like = match &understood.like {
+            Some(like) => self.find(what, like)?,
+            None => None,
+        };
+        // What holds already: of what is altered, or of what a new one is made like.
+        let kept = if command.verb == Verb::Alter {
+            &there
+        } else {
+            &like
+        };
+        understood.settle(kept.as_ref().and_then(Option::as_ref));
         let layer = match layer(what, &understood.pairs) {
             Ok(layer) => layer,
             Err(faults) => {
@@ -95,7 +133,6 @@ impl<'a> Doer<'a> {
                 ..Report::refused(format!("{whom} is left as it is"))
             });
         }
-        let there = self.find(what, &command.name)?;
         let is_there = there.is_some();
         let report = |sentence: String, refused: bool| Report {
             sentence,
@@ -116,10 +153,10 @@ impl<'a> Doer<'a> {
             let gone = there.overlay().into_iter();
             entries.extend(gone.map(|(name, _)| (name, Value::Null)));
         }
-        if let Some(like) = &understood.like {
-            match self.find(what, like)? {
+        if let Some(name) = &understood.like {
+            match like {
                 None => {
-                    let sentence = format!("{} \"{like}\", of LIKE, is not there", what.word());
+                    let sentence = format!("{} \"{name}\", of LIKE, is not there", what.word());
                     return Ok(report(sentence, true));
                 }
                 Some(like) => lay(
@@ -237,6 +274,16 @@ fn understand(command: &Command) -> Understood {
             Meaning::Sets(name, value) => {
                 let text = format!("{name} = {value}");
                 understood.pairs.push((name.to_owned(), value));
+                (Fate::Accepted, text)
+            }
+            Meaning::Switches(switch, is_on) => {
+                understood.switches.push((switch, is_on));
+                let (name, none) = (switch.attribute, switch.none);
+                let text = if is_on {
+                    format!("{name} has a level")
+                } else {
+                    format!("{name} = {none}")
+                };
                 (Fate::Accepted, text)
             }
             Meaning::Ignored(why) => (Fate::Ignored, why),

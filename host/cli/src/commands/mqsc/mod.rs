@@ -7,6 +7,7 @@
 mod attributes;
 mod display;
 mod does;
+mod events;
 mod lines;
 mod parse;
 
