@@ -246,6 +246,22 @@ fn definitions_go_out_and_come_in_the_same() {
     assert_eq!(other.queue("audit.in")["attributes"]["retry"]["max"], "5m");
     assert_eq!(other.queue("echo")["attributes"]["max-tasks"], 3);
 
+    // What the host alone can see, a circle, refuses all of it, in a dry run as well.
+    let circle = "[queue.first]\nmax-tasks = 2\n[queue.plain]\nbackout-queue = \"audit.in\"\n\
+                  [queue.\"audit.in\"]\nbackout-queue = \"plain\"\n";
+    for more in [&["--dry-run"][..], &[]] {
+        let all = [&["apply", "-f", "-"][..], more].concat();
+        let (code, out, talk) = with_input(&other, &all, circle);
+        assert_eq!((code, out.as_str()), (2, ""), "{talk}");
+        assert!(talk.contains("leads back to \"plain\""), "{talk}");
+        assert_eq!(
+            talk.contains("nothing was changed"),
+            more.is_empty(),
+            "{talk}"
+        );
+        assert_eq!(other.get("/v1/queues/first").status, 404);
+    }
+
     let bad = "[queue.a]\nmax-tasks = 0\n[queue.b]\ntrigger = \"often\"\n";
     let (code, out, talk) = with_input(&other, &["apply", "-f", "-"], bad);
     assert_eq!((code, out.as_str()), (2, ""));

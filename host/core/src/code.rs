@@ -121,6 +121,8 @@ codes! {
     InvalidName = "invalid-name", Invalid;
     /// The size, count or time cannot be read.
     InvalidQuantity = "invalid-quantity", Invalid;
+    /// Others changed definitions between the look at the changes and the order to make them.
+    DefinitionsChanged = "definitions-changed", Conflict;
     /// Names that start with `oncue.` belong to the manager.
     ReservedName = "reserved-name", Refused;
     /// So many queues or processes are defined that no other is accepted.

@@ -5,6 +5,7 @@ use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
 use tokio::sync::oneshot;
 
+use crate::definition_set::{DefinitionChange, DefinitionSet};
 use crate::error::ApiError;
 use crate::metrics::view::{LoopView, QueuesView, QueuesWanted};
 use crate::reload::{PluginRefusal, PluginUpdate, PluginView};
@@ -43,6 +44,12 @@ pub enum Command {
     ),
     /// Delete a process definition. Queues that name it are held with `no-process`.
     DeleteProcess(ProcessName, Answer<Result<(), ApiError>>),
+    /// Look what giving definitions these layers would change; do it, if that is what is agreed to.
+    Apply(
+        DefinitionSet,
+        Option<Vec<DefinitionChange>>,
+        Answer<Result<Vec<DefinitionChange>, ApiError>>,
+    ),
     /// Pause or resume.
     Pause(PauseTarget, bool, Answer<Result<(), ApiError>>),
     /// Turn a queue's trigger on or off.

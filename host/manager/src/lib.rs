@@ -12,6 +12,7 @@ pub mod clock;
 pub mod command;
 pub mod commits;
 pub mod dead_letters;
+pub mod definition_set;
 pub mod definitions;
 pub mod due;
 pub mod error;

@@ -22,8 +22,9 @@ Examples:
 
 Queues and processes that the file names get exactly the operator's values that it has: others of \
 theirs are taken away, and the manifest's or the default shows again. Those that it does not name \
-stay as they are. Each change is a line: + added, ~ changed, - taken away. Doing it again changes \
-nothing.";
+stay as they are. All of it is done, or nothing: a definition that the host refuses keeps the \
+others from being changed too. Each change is a line: + added, ~ changed, - taken away; --dry-run \
+asks the host for the same lines and the same refusals. Doing it again changes nothing.";
 
 /// Arguments of `export`.
 #[derive(Args, Debug)]

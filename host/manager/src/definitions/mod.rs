@@ -21,7 +21,7 @@ use crate::status::HostEvent;
 mod processes;
 mod queues;
 
-pub(crate) use queues::Definition;
+pub(crate) use queues::{Definition, circle};
 
 impl Manager {
     /// Does what is asked. An answer that nobody waits for any more is no error.
@@ -51,6 +51,9 @@ impl Manager {
             }
             Command::DeleteProcess(name, answer) => {
                 let _ = answer.send(self.delete_process(&name, now));
+            }
+            Command::Apply(set, agreed, answer) => {
+                let _ = answer.send(self.apply(set, agreed, now));
             }
             Command::Pause(target, paused, answer) => {
                 let _ = answer.send(self.pause(&target, paused));

@@ -45,6 +45,18 @@ impl Manager {
         name: &ProcessName,
         definition: ProcessDefinition,
     ) -> Result<(), ApiError> {
+        self.check_capacity(name, &definition)?;
+        self.write_rows(vec![self.process_row(name, &definition)])?;
+        self.process_in_force(name, definition);
+        Ok(())
+    }
+
+    /// Refuses a process that could never start.
+    pub(crate) fn check_capacity(
+        &self,
+        name: &ProcessName,
+        definition: &ProcessDefinition,
+    ) -> Result<(), ApiError> {
         let attributes = definition.resolve();
         let demand = Demand {
             memory: attributes.memory,
@@ -59,16 +71,27 @@ impl Manager {
                 ),
             ));
         }
-        let paused = self.processes.get(name).is_some_and(|entry| entry.paused);
-        let before = self
-            .processes
-            .get(name)
-            .map(|entry| Arc::clone(&entry.attributes));
+        Ok(())
+    }
+
+    /// The row that makes a process definition durable.
+    pub(crate) fn process_row(
+        &self,
+        name: &ProcessName,
+        definition: &ProcessDefinition,
+    ) -> RecordChange {
         let row_of = ProcessRow {
             definition: definition.clone(),
-            paused,
+            paused: self.processes.get(name).is_some_and(|entry| entry.paused),
         };
-        self.write_rows(vec![row(RecordKind::Process, name.as_str(), &row_of)])?;
+        row(RecordKind::Process, name.as_str(), &row_of)
+    }
+
+    /// Puts a process definition in force that is durable, and has the queues bound to it asked.
+    pub(crate) fn process_in_force(&mut self, name: &ProcessName, definition: ProcessDefinition) {
+        let attributes = definition.resolve();
+        let before = self.processes.get(name);
+        let before = before.map(|entry| Arc::clone(&entry.attributes));
         match self.processes.get_mut(name) {
             Some(entry) => entry.define(definition),
             None => {
@@ -81,7 +104,6 @@ impl Manager {
         }
         self.refresh_components();
         self.cure_bound(name);
-        Ok(())
     }
 
     pub(super) fn delete_process(

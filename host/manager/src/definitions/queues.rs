@@ -25,6 +25,9 @@ pub(crate) struct Definition {
     answer: Answer<Result<(QueueView, bool), ApiError>>,
 }
 
+/// A queue that is to be made, and its cell.
+pub(crate) type NewQueue = (QueueEntry, Arc<QueueCell>);
+
 /// Backout queues of backout queues that are followed to find a circle.
 const MAX_BACKOUT_CHAIN: usize = 1000;
 
@@ -92,6 +95,22 @@ impl Manager {
     ) -> Result<(), ApiError> {
         let now = self.shared.now();
         let mut rows = Vec::with_capacity(new.len());
+        let made = self.prepare_queues(new, &mut rows, now);
+        if let Err(error) = self.write_rows(rows) {
+            self.give_up_queues(&made);
+            return Err(error);
+        }
+        self.queues_in_force(made, now);
+        Ok(())
+    }
+
+    /// Gets queues ready that are not there yet, and adds the rows that make them durable.
+    pub(crate) fn prepare_queues(
+        &mut self,
+        new: Vec<(QueueName, QueueDefinition)>,
+        rows: &mut Vec<RecordChange>,
+        now: Timestamp,
+    ) -> Vec<NewQueue> {
         let mut made = Vec::with_capacity(new.len());
         for (name, definition) in new {
             let row_of = QueueRow {
@@ -110,12 +129,18 @@ impl Manager {
             self.shared.add_cell(Arc::clone(&cell));
             made.push((entry, cell));
         }
-        if let Err(error) = self.write_rows(rows) {
-            for (entry, _) in &made {
-                self.shared.remove_cell(&entry.name);
-            }
-            return Err(error);
+        made
+    }
+
+    /// Forgets queues that could not be made durable.
+    pub(crate) fn give_up_queues(&self, made: &[NewQueue]) {
+        for (entry, _) in made {
+            self.shared.remove_cell(&entry.name);
         }
+    }
+
+    /// Puts queues in force that are durable.
+    pub(crate) fn queues_in_force(&mut self, made: Vec<NewQueue>, now: Timestamp) {
         for (entry, cell) in made {
             let schedule = entry.attributes.schedule.as_deref();
             self.schedules.define(&entry.name, schedule, now);
@@ -123,7 +148,6 @@ impl Manager {
             self.ready.push(&entry.name);
             self.queues.insert(entry);
         }
-        Ok(())
     }
 
     pub(super) fn alter_queue(
@@ -157,19 +181,40 @@ impl Manager {
         if entry.definition == definition {
             return Ok(());
         }
+        let now = self.shared.now();
+        self.write_rows(self.queue_rows(name, &definition, now))?;
+        self.queue_in_force(name, definition, now);
+        Ok(())
+    }
+
+    /// The rows that make another definition of a queue durable.
+    pub(crate) fn queue_rows(
+        &self,
+        name: &QueueName,
+        definition: &QueueDefinition,
+        now: Timestamp,
+    ) -> Vec<RecordChange> {
         let row_of = QueueRow {
             definition: definition.clone(),
-            paused: entry.paused,
+            paused: self.queues.get(name).is_some_and(|entry| entry.paused),
         };
-        let now = self.shared.now();
         let attributes = definition.resolve();
+        let schedule = attributes.schedule.as_deref();
         let mut rows = vec![row(RecordKind::Queue, name.as_str(), &row_of)];
-        rows.extend(
-            self.schedules
-                .change(name, attributes.schedule.as_deref(), now),
-        );
-        self.write_rows(rows)?;
-        let before = Arc::clone(&entry.attributes);
+        rows.extend(self.schedules.change(name, schedule, now));
+        rows
+    }
+
+    /// Puts another definition of a queue in force that is durable, and has the queue asked.
+    pub(crate) fn queue_in_force(
+        &mut self,
+        name: &QueueName,
+        definition: QueueDefinition,
+        now: Timestamp,
+    ) {
+        let attributes = definition.resolve();
+        let before = self.queues.get(name);
+        let before = before.map(|entry| Arc::clone(&entry.attributes));
         self.queues.define(name, definition);
         let goes_on = self
             .schedules
@@ -184,14 +229,13 @@ impl Manager {
             }
             // What a running task works by has changed: it ends at its next boundary, and the next
             // start goes by the new definition.
-            if before != entry.attributes {
+            if before.is_some_and(|before| before != entry.attributes) {
                 self.stop_tasks(|running| running.queue == *name);
             }
         }
         self.write_control(name);
         self.ready.push(name);
         self.judge(name, now);
-        Ok(())
     }
 
     fn check_queue(&self, name: &QueueName, definition: &QueueDefinition) -> Result<(), ApiError> {
@@ -210,19 +254,12 @@ impl Manager {
         name: &QueueName,
         definition: &QueueDefinition,
     ) -> Option<Fault> {
-        let mut next = definition.resolve().backout_queue;
-        for _ in 0..MAX_BACKOUT_CHAIN {
-            let queue = next?;
-            next = self.queues.get(&queue)?.attributes.backout_queue.clone();
-            if next.as_ref() == Some(name) {
-                let message = format!(
-                    "leads back to \"{name}\" by way of \"{queue}\", so poison would go round for \
-                     ever; name another, or \"\""
-                );
-                return Some(Fault::new("backout-queue", message));
+        circle(name, |queue| {
+            if queue == name {
+                return definition.resolve().backout_queue;
             }
-        }
-        None
+            self.queues.get(queue)?.attributes.backout_queue.clone()
+        })
     }
 
     pub(super) fn delete_queue(
@@ -267,6 +304,28 @@ impl Manager {
         self.defined("queue", name.as_str(), now);
         Ok(())
     }
+}
+
+/// A chain of backout queues that comes back to the queue where it began. `next` answers the
+/// backout queue of a queue.
+pub(crate) fn circle(
+    name: &QueueName,
+    next: impl Fn(&QueueName) -> Option<QueueName>,
+) -> Option<Fault> {
+    // Its own backout queue is a fault of another kind.
+    let mut queue = next(name).filter(|queue| queue != name)?;
+    for _ in 0..MAX_BACKOUT_CHAIN {
+        let after = next(&queue)?;
+        if after == *name {
+            let message = format!(
+                "leads back to \"{name}\" by way of \"{queue}\", so poison would go round for \
+                 ever; name another, or \"\""
+            );
+            return Some(Fault::new("backout-queue", message));
+        }
+        queue = after;
+    }
+    None
 }
 
 fn reserved(name: &QueueName) -> ApiError {

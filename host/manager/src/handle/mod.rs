@@ -16,6 +16,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::alarms::AlarmCount;
 use crate::command::{Answer, Command, PauseTarget};
+use crate::definition_set::{DefinitionChange, DefinitionSet};
 use crate::error::ApiError;
 use crate::event::Refused;
 use crate::reload::{PluginCommand, PluginRefusal, PluginUpdate, PluginView};
@@ -186,6 +187,33 @@ impl Handle {
     /// `unknown-process`.
     pub async fn delete_process(&self, name: ProcessName) -> Result<(), ApiError> {
         self.ask(|answer| Command::DeleteProcess(name, answer))
+            .await?
+    }
+
+    /// What would change if definitions got exactly these layers of the operator's; nothing is
+    /// done. What the set does not name stays.
+    ///
+    /// # Errors
+    /// `invalid-definition` with the faults of all definitions.
+    pub async fn look_at_definitions(
+        &self,
+        set: DefinitionSet,
+    ) -> Result<Vec<DefinitionChange>, ApiError> {
+        self.ask(|answer| Command::Apply(set, None, answer)).await?
+    }
+
+    /// Gives definitions exactly these layers: all of them in one durable write, or none. Done only
+    /// if the changes are those that were `agreed` to, which a look has told.
+    ///
+    /// # Errors
+    /// As [`Handle::look_at_definitions`]; `definitions-changed` when it would change something
+    /// else; a store that does not write.
+    pub async fn apply_definitions(
+        &self,
+        set: DefinitionSet,
+        agreed: Vec<DefinitionChange>,
+    ) -> Result<Vec<DefinitionChange>, ApiError> {
+        self.ask(|answer| Command::Apply(set, Some(agreed), answer))
             .await?
     }
 

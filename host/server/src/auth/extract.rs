@@ -43,6 +43,18 @@ impl Who {
         self.must_any(&[right], queue)
     }
 
+    /// Holds the identity to a right on every queue, or on the host.
+    ///
+    /// # Errors
+    /// `not-permitted`.
+    pub(crate) fn must_everywhere(&self, right: Right) -> Result<(), Problem> {
+        if self.0.may(right) {
+            return Ok(());
+        }
+        let on = "on the host".to_owned();
+        Err(not_permitted(&self.0, &Missing { right, on }))
+    }
+
     /// Holds the identity to one of these rights on a queue.
     ///
     /// # Errors

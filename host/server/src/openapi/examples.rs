@@ -65,6 +65,10 @@ fn of_body(method: &str, path: &str) -> Option<Value> {
             "grants": { "put": ["audit.*"] },
         }),
         ("PATCH", "/v1/processes/{process}") => json!({ "memory": "32MiB", "deadline": null }),
+        ("POST", "/v1/definitions" | "/v1/definitions/changes") => json!({
+            "process": { "route-orders": { "memory": "64MiB" } },
+            "queue": { "orders": { "process": "route-orders", "max-tasks": 4 } },
+        }),
         ("POST", "/v1/queues/{queue}/trigger") => json!({ "on": true }),
         ("POST", "/v1/queues/{queue}/redrive" | "/v1/queues/{queue}/discard") => {
             json!({ "from": "orders", "reason": "trapped", "max": 100 })

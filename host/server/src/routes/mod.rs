@@ -14,6 +14,8 @@ use crate::guard::{self, Api};
 
 pub(crate) mod audit;
 mod dead_letters;
+mod definitions;
+mod doctor;
 pub(crate) mod events;
 pub(crate) mod health;
 mod host;
@@ -34,6 +36,7 @@ pub(crate) type Answer<T> = Result<T, Problem>;
 fn all() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(crate::openapi::base())
         .merge(queues::routes())
+        .merge(definitions::routes())
         .merge(messages::routes())
         .merge(dead_letters::routes())
         .merge(units::routes())
@@ -45,6 +48,7 @@ fn all() -> OpenApiRouter<App> {
         .merge(host::routes())
         .merge(metrics::routes())
         .merge(health::routes())
+        .merge(doctor::routes())
         .merge(events::routes())
         .merge(audit::routes())
 }

@@ -6,6 +6,7 @@ mod auth;
 mod console;
 mod console_rights;
 mod dead_letters;
+mod definition_sets;
 mod definitions;
 mod document;
 mod events;

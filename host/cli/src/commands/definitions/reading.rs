@@ -9,7 +9,6 @@ use oncue_core::definition::{
     Fault, Patch, ProcessPatch, QueueDefinition, QueuePatch, Raw, limits, nearest,
 };
 use oncue_core::names::{ProcessName, QueueName};
-use serde_json::Value;
 
 use super::{Entry, What};
 use crate::exit::{Exit, Failure};
@@ -173,12 +172,6 @@ fn without_resets<P: Default>(patch: P, merge: fn(&mut P, &P)) -> P {
     let mut merged = P::default();
     merge(&mut merged, &patch);
     merged
-}
-
-/// Entries as a value that can be compared and shown.
-pub(super) fn value_of<'a>(entries: &'a [Entry], name: &str) -> Option<&'a Value> {
-    let found = entries.iter().find(|(known, _)| *known == name);
-    found.map(|(_, value)| value)
 }
 
 #[cfg(test)]

@@ -83,6 +83,15 @@ pub(super) const TABLE: &[Rule] = &[
         OnQueue(Operate),
         "queue-clear",
     ),
+    // The right to define is asked for each queue, the right to bind for each process.
+    change(
+        "POST",
+        "/v1/definitions",
+        Somewhere(Define),
+        "definitions-apply",
+    ),
+    // It changes nothing: what would be changed is asked in its body.
+    traffic("/v1/definitions/changes", Somewhere(Define)),
     look("/v1/queues/{queue}/messages", OnQueue(Browse)),
     look("/v1/queues/{queue}/messages/{id}", OnQueue(Browse)),
     change(
