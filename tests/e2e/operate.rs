@@ -289,6 +289,9 @@ fn a_script_of_mq_is_brought_over() {
         "queue \"ORDERS.IN\" is defined",
         "ignored   INITQ(SYSTEM.DEFAULT.INITIATION.QUEUE)  there is no initiation queue",
         "ignored   APPLTYPE(UNIX)",
+        "  QDPLOEV(DISABLED) turns the alarm off",
+        "  the alarm queue-full is always on",
+        "  service-interval = 60000ms",
         "accepted  TRIGTYPE(FIRST)",
         "the name \"orders/alias\" has \"/\"",
         "there are no channels",
@@ -443,6 +446,40 @@ fn top_prints_a_frame_into_a_pipe() {
     assert!(!out.lines().any(|line| line.starts_with("q ")), "{out}");
     let out = done(&host, &["top", "--all", "--sort", "name"]);
     assert!(out.lines().any(|line| line.starts_with("q ")), "{out}");
+    assert!(out.contains("PUT/s") && out.contains("LEFT/s"), "{out}");
+}
+
+#[test]
+fn top_tells_programs_what_comes_and_what_leaves() {
+    let (_home, host) = with_queues();
+    // Puts and gets go on until a frame has seen some of both, or the test has failed.
+    let (ends, seen) = std::sync::mpsc::sync_channel::<()>(0);
+    std::thread::scope(|scope| {
+        let host = &host;
+        scope.spawn(move || {
+            let going = || matches!(seen.try_recv(), Err(std::sync::mpsc::TryRecvError::Empty));
+            while going() {
+                host.put("q", b"stays");
+                host.put("r", b"goes");
+                let got = host.post("/v1/queues/r/get", &[]).expect(200);
+                let lease = got.header("oncue-lease").expect("a lease").to_owned();
+                host.post(&format!("/v1/leases/{lease}/ack"), &[])
+                    .expect(204);
+            }
+        });
+        let until_here = ends;
+        let frame = json_of(host, &["top", "--once", "--interval", "500ms"]);
+        drop(until_here);
+        let rate = |queue: &str, which: &str| frame["rates"][queue][which].as_f64();
+        assert!(
+            rate("q", "put") > Some(0.0) && rate("r", "put") > Some(0.0),
+            "{frame:#}"
+        );
+        assert!(rate("r", "left") > Some(0.0), "{frame:#}");
+        assert_eq!(rate("q", "left"), Some(0.0), "{frame:#}");
+        let idle = json!({ "put": 0.0, "left": 0.0 });
+        assert_eq!(frame["rates"]["oncue.dead-letter"], idle, "{frame:#}");
+    });
 }
 
 #[test]
@@ -486,7 +523,11 @@ fn every_command_that_prints_data_prints_json() {
     case(&["get", "r"], "");
     case(&["browse", "s"], "/messages/0/id");
     case(&["message", "show", "s", &message], "/body");
-    case(&["queue", "list"], "/0/name");
+    case(&["queue", "list"], "/queues/0/name");
+    case(
+        &["queue", "list", "--search", "S", "--max", "1"],
+        "/queues/0/name",
+    );
     case(&["queue", "show", "s"], "/attributes/trigger");
     case(&["queue", "define", "t"], "/name");
     case(
@@ -494,11 +535,11 @@ fn every_command_that_prints_data_prints_json() {
         "/attributes/max-tasks",
     );
     case(&["queue", "clear", "t", "--yes"], "/cleared");
-    case(&["process", "list"], "/0/name");
+    case(&["process", "list"], "/processes/0/name");
     case(&["process", "show", "p"], "/attributes/fuel");
     case(&["process", "define", "p2"], "/name");
     case(&["process", "alter", "p2", "fuel=2G"], "/attributes/fuel");
-    case(&["plugin", "list"], "");
+    case(&["plugin", "list"], "/plugins");
     case(&["trigger", "off", "s"], "/control");
     case(&["pause"], "/paused");
     case(&["resume"], "/paused");
@@ -509,6 +550,7 @@ fn every_command_that_prints_data_prints_json() {
     case(&["ledger"], "/capacity/slots");
     case(&["alarms"], "");
     case(&["top"], "/status/version");
+    case(&["top", "--once", "--interval", "200ms"], "/rates/s/put");
     case(&["config", "show"], "/url/value");
     case(&["check", "ready"], "/state");
     case(&["check", "queue", "s"], "/data/0/value");

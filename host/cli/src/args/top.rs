@@ -8,10 +8,12 @@ const TOP: &str = "\
 Examples:
   oncue top
   oncue top --once --sort oldest        one frame, for pipes
+  oncue top --once --sort put --interval 5s -o json
 
-Keys: q ends; d n r o sort by depth, name, rate, oldest; e shows or hides queues that are empty \
-and idle; up, down, page up, page down move through the queues. The rate is how fast the depth \
-grows or shrinks. With -o json each frame is a line.";
+Keys: q ends; d n o p l r sort by depth, name, oldest, puts, what left, growth; e shows or hides \
+queues that are empty and idle; up, down, page up, page down move through the queues. PUT/s is \
+what came to a queue a second, LEFT/s what was got, moved, removed or expired, both between two \
+looks; --once takes two. With -o json each frame is a line, with \"rates\" from the second on.";
 
 /// Arguments of `top`.
 #[derive(Args, Debug)]
@@ -26,7 +28,7 @@ pub(crate) struct TopArgs {
     /// Show queues that are empty and idle too
     #[arg(long)]
     pub(crate) all: bool,
-    /// How often it is looked at
+    /// How often it is looked at, and the time between the two looks of --once
     #[arg(long, value_name = "TIME", value_parser = millis, default_value = "1s")]
     pub(crate) interval: u64,
 }
@@ -41,6 +43,10 @@ pub(crate) enum Sort {
     Name,
     /// The one that grows fastest first
     Rate,
+    /// The one with the most puts a second first
+    Put,
+    /// The one that most messages leave a second first
+    Left,
     /// The one with the oldest message first
     Oldest,
 }

@@ -47,20 +47,91 @@ impl Look {
         at(&self.status, "now").as_u64().unwrap_or_default()
     }
 
-    fn depths(&self) -> BTreeMap<&str, u64> {
-        let of = |queue: &'_ Value| at(queue, "depth").as_u64().unwrap_or_default();
-        items(&self.queues)
-            .iter()
-            .filter_map(|queue| Some((queue.get("name")?.as_str()?, of(queue))))
+    fn flows(&self) -> BTreeMap<&str, Flow> {
+        let queues = items(&self.queues).iter();
+        queues
+            .filter_map(|queue| Some((queue.get("name")?.as_str()?, Flow::of(queue))))
             .collect()
     }
 
-    /// All of it, for programs.
-    pub(super) fn as_json(&self) -> Value {
-        json!({
+    /// What came to each queue and left it since a look before, a second.
+    fn rates(&self, before: &Self) -> BTreeMap<&str, Rates> {
+        let is_same_host = at(&self.status, "started") == at(&before.status, "started");
+        if !is_same_host {
+            // The counts of a host that was started anew begin at nothing.
+            return BTreeMap::new();
+        }
+        let seconds = self.now().saturating_sub(before.now()).max(1) as f64 / 1_000.0;
+        let earlier = before.flows();
+        let flows = self.flows().into_iter();
+        let rates = flows.filter_map(|(name, flow)| {
+            let earlier = earlier.get(name)?;
+            Some((name, Rates::between(earlier, &flow, seconds)))
+        });
+        rates.collect()
+    }
+
+    /// All of it, for programs. With a look before, what came and left a second.
+    pub(super) fn as_json(&self, before: Option<&Self>) -> Value {
+        let mut json = json!({
             "status": self.status, "ledger": self.ledger, "queues": self.queues,
             "tasks": self.tasks, "alarms": self.alarms,
-        })
+        });
+        if let (Some(before), Some(fields)) = (before, json.as_object_mut()) {
+            let rates = self.rates(before).into_iter();
+            let rates = rates.map(|(name, rates)| {
+                let rates = json!({ "put": rates.put, "left": rates.left });
+                (name.to_owned(), rates)
+            });
+            fields.insert("rates".to_owned(), Value::Object(rates.collect()));
+        }
+        json
+    }
+}
+
+/// What the host has counted of a queue.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// Messages put since the host started.
+    puts: u64,
+    depth: u64,
+}
+
+impl Flow {
+    fn of(queue: &Value) -> Self {
+        let number = |name: &str| at(queue, name).as_u64().unwrap_or_default();
+        Self {
+            puts: number("puts"),
+            depth: number("depth"),
+        }
+    }
+}
+
+/// Messages a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Rates {
+    /// Put by applications and handlers, or moved here.
+    put: f64,
+    /// Got and settled, or gone otherwise: moved, removed, expired.
+    left: f64,
+}
+
+impl Rates {
+    fn between(before: &Flow, now: &Flow, seconds: f64) -> Self {
+        let put = now.puts.saturating_sub(before.puts);
+        // What was there and came, and is there no more. Dead letters and messages that went back
+        // to their queue are no puts: where more is there than was put, they came.
+        let left = (before.depth + put).saturating_sub(now.depth);
+        let came = (now.depth + left).saturating_sub(before.depth);
+        Self {
+            put: came as f64 / seconds,
+            left: left as f64 / seconds,
+        }
+    }
+
+    /// How fast the depth grows.
+    fn growth(self) -> f64 {
+        self.put - self.left
     }
 }
 
@@ -83,8 +154,8 @@ pub(super) struct Frame {
 struct Row<'a> {
     queue: &'a Value,
     depth: u64,
-    /// Messages a second that the depth grows by; none at the first look.
-    rate: Option<f64>,
+    /// None at the first look.
+    rates: Option<Rates>,
     oldest: u64,
 }
 
@@ -186,29 +257,21 @@ fn alarms(look: &Look) -> Table {
 }
 
 fn rows<'a>(look: &'a Look, before: Option<&Look>, view: View) -> Vec<Row<'a>> {
-    let depths = before.map(Look::depths);
-    let seconds = before.map(|before| {
-        let millis = look.now().saturating_sub(before.now()).max(1);
-        millis as f64 / 1_000.0
-    });
+    let rates = before.map(|before| look.rates(before));
     let row = |queue: &'a Value| {
         let depth = at(queue, "depth").as_u64().unwrap_or_default();
         let name = at(queue, "name").as_str().unwrap_or_default();
-        let earlier = depths.as_ref().and_then(|depths| depths.get(name));
-        let rate = earlier
-            .zip(seconds)
-            .map(|(earlier, seconds)| (depth as f64 - *earlier as f64) / seconds);
         Row {
             queue,
             depth,
-            rate,
+            rates: rates.as_ref().and_then(|rates| rates.get(name)).copied(),
             oldest: at(queue, "oldest-age").as_u64().unwrap_or_default(),
         }
     };
     let is_busy = |row: &Row<'_>| {
         row.depth > 0
             || at(row.queue, "running").as_u64().unwrap_or_default() > 0
-            || row.rate.is_some_and(|rate| rate != 0.0)
+            || row.rates.is_some_and(|rates| rates != Rates::default())
     };
     let mut rows: Vec<Row<'_>> = items(&look.queues)
         .iter()
@@ -220,17 +283,21 @@ fn rows<'a>(look: &'a Look, before: Option<&Look>, view: View) -> Vec<Row<'a>> {
         Sort::Name => {}
         Sort::Depth => rows.sort_by_key(|row| Reverse(row.depth)),
         Sort::Oldest => rows.sort_by_key(|row| Reverse(row.oldest)),
-        Sort::Rate => rows.sort_by(|one, other| {
-            let rate = |row: &Row<'_>| row.rate.unwrap_or_default();
-            rate(other).total_cmp(&rate(one))
-        }),
+        Sort::Rate => sort_by_rate(&mut rows, Rates::growth),
+        Sort::Put => sort_by_rate(&mut rows, |rates| rates.put),
+        Sort::Left => sort_by_rate(&mut rows, |rates| rates.left),
     }
     rows
 }
 
+fn sort_by_rate(rows: &mut [Row<'_>], pick: fn(Rates) -> f64) {
+    let rate = |row: &Row<'_>| pick(row.rates.unwrap_or_default());
+    rows.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
+}
+
 fn queues<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Table {
     let mut table = Table::new(&[
-        "QUEUE", ">DEPTH", ">RATE/s", ">OLDEST", ">RUNNING", "PROCESS", "STATE",
+        "QUEUE", ">DEPTH", ">PUT/s", ">LEFT/s", ">OLDEST", ">RUNNING", "PROCESS", "STATE",
     ]);
     for row in rows {
         let (state, tone) = match at(row.queue, "reason").as_str() {
@@ -241,7 +308,8 @@ fn queues<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Table {
         table.row(vec![
             cell(row.queue, "name"),
             cell(row.queue, "depth"),
-            Cell::new(row.rate.map(signed).unwrap_or_default()),
+            Cell::new(row.rates.map(|rates| rate(rates.put)).unwrap_or_default()),
+            Cell::new(row.rates.map(|rates| rate(rates.left)).unwrap_or_default()),
             Cell::new(if row.oldest > 0 {
                 format_duration(row.oldest)
             } else {
@@ -255,13 +323,13 @@ fn queues<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Table {
     table
 }
 
-fn signed(rate: f64) -> String {
-    if rate.abs() < 0.05 {
+fn rate(rate: f64) -> String {
+    if rate < 0.05 {
         "0".to_owned()
-    } else if rate.abs() < 10.0 {
-        format!("{rate:+.1}")
+    } else if rate < 10.0 {
+        format!("{rate:.1}")
     } else {
-        format!("{rate:+.0}")
+        format!("{rate:.0}")
     }
 }
 
@@ -288,9 +356,9 @@ fn tasks(look: &Look) -> Table {
 mod tests {
     use super::*;
 
-    fn look(now: u64, depth: u64) -> Look {
-        let queue = |name: &str, depth: u64, age: Value| {
-            json!({ "name": name, "depth": depth, "running": 0, "oldest-age": age,
+    fn look(now: u64, depth: u64, puts: u64) -> Look {
+        let queue = |name: &str, depth: u64, puts: u64, age: Value| {
+            json!({ "name": name, "depth": depth, "puts": puts, "running": 0, "oldest-age": age,
                     "reason": "paused", "reason-text": "the host is paused",
                     "attributes": { "process": "p" } })
         };
@@ -301,9 +369,9 @@ mod tests {
             ledger: json!({ "capacity": { "slots": 4, "memory": 2_048 },
                             "reserved": { "slots": 1, "memory": 1_024 }, "refused": 7 }),
             queues: json!([
-                queue("a", 1, json!(9_000)),
-                queue("b", depth, json!(1_000)),
-                queue("idle", 0, Value::Null),
+                queue("a", 1, 100 + puts, json!(9_000)),
+                queue("b", depth, depth, json!(1_000)),
+                queue("idle", 0, 7, Value::Null),
             ]),
             tasks: json!([{ "id": 5, "queue": "a", "process": "p", "outcome": null,
                             "started": 500, "committed": 3, "failed": 0 },
@@ -314,7 +382,7 @@ mod tests {
     }
 
     fn drawn(sort: Sort, all: bool, height: usize) -> Frame {
-        let (before, now) = (look(1_000, 5), look(2_000, 25));
+        let (before, now) = (look(1_000, 5, 0), look(2_000, 25, 60));
         let view = View {
             sort,
             all,
@@ -339,7 +407,8 @@ mod tests {
             "oncue 1 running, PAUSED, up 2.0s",
             "slots 1 of 4, memory 1.0 KiB of 2.0 KiB, 7 starts refused",
             "ALARM  parked-message  a  2.0s x",
-            "b         25     +20",
+            "a          1     60      60",
+            "b         25     20       0",
             "0  p        paused",
             "   5  a      p        1.5s   3       0",
         ] {
@@ -357,6 +426,34 @@ mod tests {
         assert_eq!(order(&drawn(Sort::Name, true, 40).text), ["a", "b", "idle"]);
         assert_eq!(order(&drawn(Sort::Oldest, false, 40).text), ["a", "b"]);
         assert_eq!(order(&drawn(Sort::Rate, false, 40).text), ["b", "a"]);
+        assert_eq!(order(&drawn(Sort::Put, false, 40).text), ["a", "b"]);
+        assert_eq!(order(&drawn(Sort::Left, false, 40).text), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_came_and_what_left_are_told_apart() {
+        let check = |before: (u64, u64), now: (u64, u64), wanted: (f64, f64)| {
+            let flow = |(puts, depth): (u64, u64)| Flow { puts, depth };
+            let rates = Rates::between(&flow(before), &flow(now), 2.0);
+            assert_eq!((rates.put, rates.left), wanted, "{before:?} {now:?}");
+        };
+        check((10, 5), (30, 25), (10.0, 0.0));
+        check((10, 5), (30, 5), (10.0, 10.0));
+        check((10, 5), (10, 1), (0.0, 2.0));
+        // Dead letters come without a put.
+        check((0, 0), (0, 8), (4.0, 0.0));
+        check((9, 3), (9, 3), (0.0, 0.0));
+    }
+
+    #[test]
+    fn rates_are_told_to_programs_and_not_over_a_restart() {
+        let (before, mut now) = (look(1_000, 5, 0), look(3_000, 25, 60));
+        let rates = now.as_json(Some(&before))["rates"].clone();
+        assert_eq!(rates["a"], json!({ "put": 30.0, "left": 30.0 }));
+        assert_eq!(rates["b"], json!({ "put": 10.0, "left": 0.0 }));
+        now.status["started"] = json!(2_500);
+        assert_eq!(now.as_json(Some(&before))["rates"], json!({}));
+        assert!(now.as_json(None).get("rates").is_none());
     }
 
     #[test]

@@ -26,7 +26,8 @@ const SHORTEST: u64 = 200;
 const UNBOUNDED: usize = 100_000;
 
 /// The last line on a terminal.
-const KEYS: &str = "q end   d depth  n name  r rate  o oldest   e empty ones   arrows move";
+const KEYS: &str =
+    "q end   d depth  n name  o oldest  p puts  l left  r growth   e empty ones   arrows move";
 
 /// Shows the host.
 pub(super) fn run(context: &Context, args: &TopArgs) -> Result<(), Failure> {
@@ -36,11 +37,14 @@ pub(super) fn run(context: &Context, args: &TopArgs) -> Result<(), Failure> {
         skipped: 0,
     };
     if args.once || !io::stdout().is_terminal() {
+        // What comes and leaves a second is seen between two looks.
+        let before = Look::take(&context.client)?;
+        std::thread::sleep(interval(args));
         let look = Look::take(&context.client)?;
         if context.screen.is_json() {
-            return context.screen.json(&look.as_json());
+            return context.screen.json(&look.as_json(Some(&before)));
         }
-        let frame = draw(&look, None, view, (None, UNBOUNDED), false);
+        let frame = draw(&look, Some(&before), view, (None, UNBOUNDED), false);
         return context.screen.raw(frame.text.as_bytes());
     }
     if context.screen.is_json() {
@@ -58,11 +62,12 @@ fn interval(args: &TopArgs) -> Duration {
 
 /// A JSON line for each look.
 fn lines(context: &Context, args: &TopArgs) -> Result<(), Failure> {
+    let mut before = None;
     loop {
-        context
-            .screen
-            .json(&Look::take(&context.client)?.as_json())?;
+        let look = Look::take(&context.client)?;
+        context.screen.json(&look.as_json(before.as_ref()))?;
         context.screen.flush()?;
+        before = Some(look);
         std::thread::sleep(interval(args));
     }
 }
@@ -133,6 +138,8 @@ fn obey(view: &mut View, code: KeyCode, page: usize) {
         KeyCode::Char('d') => view.sort = Sort::Depth,
         KeyCode::Char('n') => view.sort = Sort::Name,
         KeyCode::Char('r') => view.sort = Sort::Rate,
+        KeyCode::Char('p') => view.sort = Sort::Put,
+        KeyCode::Char('l') => view.sort = Sort::Left,
         KeyCode::Char('o') => view.sort = Sort::Oldest,
         KeyCode::Char('e') => view.all = !view.all,
         KeyCode::Down | KeyCode::Char('j') => view.skipped += 1,
