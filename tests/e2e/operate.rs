@@ -400,7 +400,13 @@ fn a_doctor_looks_with_and_without_a_host() {
         let found = checks.iter().find(|check| check["name"] == name);
         found.unwrap_or_else(|| panic!("no {name} in {checks:#?}"))["state"].clone()
     };
-    let with = look(&[]);
+    let of = |checks: &[Value], name: &str| {
+        let found = checks.iter().find(|check| check["name"] == name);
+        found.unwrap_or_else(|| panic!("no {name} in {checks:#?}"))["of"].clone()
+    };
+    // The host looks at itself, whatever directories are named here.
+    let with = look(&["--store-reserve", "1000 TiB"]);
+    assert_ne!(state(&with, "free space"), "fail");
     for name in [
         "open files",
         "memory mappings",
@@ -409,18 +415,26 @@ fn a_doctor_looks_with_and_without_a_host() {
         "free space",
         "clock",
     ] {
-        state(&with, name);
+        assert_eq!(of(&with, name), "host", "{name}");
     }
     assert_eq!(state(&with, "host"), "ok");
     assert_eq!(state(&with, "dead letters"), "ok");
     let without = look(&["--url", "http://127.0.0.1:9", "--listen", "127.0.0.1:0"]);
     assert_eq!(state(&without, "address"), "ok");
+    assert_eq!(of(&without, "sync"), "here");
+    assert_eq!(of(&look(&["--here"]), "open files"), "here");
+    let told = host.get("/v1/doctor").expect(200).json();
+    assert_eq!(
+        told["checks"].as_array().map(Vec::len),
+        Some(14),
+        "{told:#}"
+    );
 
     // A disk that is fuller than what is kept back fails, and the exit code says so.
     let full = [
         &["doctor"],
         &directories[..],
-        &["--store-reserve", "1000 TiB"],
+        &["--here", "--store-reserve", "1000 TiB"],
     ]
     .concat();
     let (code, out, talk) = oncue(&host, &full);

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::audit::Entry;
 use crate::console::Console;
+use crate::doctor::Doctor;
 use crate::error::Problem;
 use crate::extract::permits_of;
 use crate::security::Security;
@@ -54,6 +55,8 @@ pub struct ServerOptions {
     pub allowed_hosts: Vec<String>,
     /// Who may ask, over what, and where it is written down.
     pub security: Security,
+    /// Looks at the host's own machine, where somebody can.
+    pub doctor: Option<Doctor>,
 }
 
 impl Default for ServerOptions {
@@ -74,6 +77,7 @@ impl Default for ServerOptions {
             stop_time: Duration::from_secs(10),
             allowed_hosts: Vec::new(),
             security: Security::default(),
+            doctor: None,
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | [`auth`] | tokens, roles and grants, the table of rights, sessions of the console |
 //! | `audit` | who changed what, and who was refused |
 //! | `security` | these and TLS, as one option of the server |
+//! | `doctor` | what a host finds when it looks at its own machine |
 //! | `error` | codes to statuses |
 //! | `exposition` | metrics in the text formats of monitoring systems |
 //! | `tls` | certificates, read again when they change |
@@ -29,6 +30,7 @@ mod audit;
 pub mod auth;
 mod console;
 mod content;
+mod doctor;
 mod error;
 mod exposition;
 mod extract;
@@ -44,6 +46,7 @@ mod wire;
 
 pub use app::ServerOptions;
 pub use audit::{Audit, DIRECTORY as AUDIT_DIRECTORY};
+pub use doctor::{Doctor, Finding, Standing};
 pub use guard::Api;
 pub use listener::{AddressRefused, Stopped, check_address, serve};
 pub use routes::{api, openapi};

@@ -227,7 +227,7 @@ pub(crate) enum Command {
     Check(check::CheckCommand),
     /// Check this machine, the directories and the host; says what to do
     #[command(after_long_help = serve::DOCTOR)]
-    Doctor(serve::ServeArgs),
+    Doctor(serve::DoctorArgs),
     /// List the alarms that are raised, each with what to do about it
     Alarms,
     /// Make, list and revoke the tokens of a data directory

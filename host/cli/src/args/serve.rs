@@ -19,13 +19,25 @@ ends with exit code 0. A second signal ends it at once; nothing acknowledged is 
 pub(crate) const DOCTOR: &str = "\
 Examples:
   oncue doctor
-  oncue doctor --data-dir /var/lib/oncue --plugins-dir /etc/oncue/plugins -o json
+  oncue doctor --here --data-dir /var/lib/oncue --plugins-dir /etc/oncue/plugins -o json
 
-Works with and without a running host, and changes nothing. Run it as the user that the host runs \
-as: limits and permissions are those of this process. Each line is ok, warn or fail; what to do \
-stands below.
+A host that runs is asked, and looks at its own process and machine: those lines are marked \
+\"host\". If none runs, or with --here, this process looks at what a start here would meet, with \
+the settings given: those are marked \"here\"; run it as the user that the host will run as. \
+Nothing is changed. Each line is ok, warn or fail; what to do stands below.
 
 Exit codes: 0 nothing fails, 1 something does.";
+
+/// Arguments of `doctor`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Look at what a start here would meet, and ask no host
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// The settings of that start.
+    #[command(flatten)]
+    pub(crate) settings: ServeArgs,
+}
 
 /// The settings of a host as flags. What each means stands in `config` too, with its default.
 #[derive(Args, Clone, Debug, Default)]

@@ -12,7 +12,7 @@ mod component;
 mod config;
 mod dead_letters;
 mod definitions;
-mod doctor;
+pub(crate) mod doctor;
 mod explain;
 mod export;
 mod get;

@@ -116,7 +116,10 @@ async fn serve_project(
 ) -> Result<(), Failure> {
     let url = format!("http://{}", serve::address_of(&listener)?);
     let deadline = config.duration("shutdown-deadline");
-    let options = serve::server_options(config, deadline, oncue_server::Security::default());
+    let options = oncue_server::ServerOptions {
+        doctor: Some(host.doctor(config)),
+        ..serve::server_options(config, deadline, oncue_server::Security::default())
+    };
     let (stop, stopping) = oneshot::channel::<()>();
     let handle = host.handle();
     let mut server = tokio::spawn(oncue_server::serve(listener, handle, options, async {

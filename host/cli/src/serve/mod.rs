@@ -29,8 +29,8 @@ use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
 use oncue_runtime::plugin::{
     Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig, PluginKeys,
 };
-use oncue_runtime::{Components, Sandbox, SandboxConfig, Secrets, WasmTaskHost};
-use oncue_server::{Security, ServerOptions, Stopped};
+use oncue_runtime::{Components, Sandbox, SandboxConfig, SandboxLimits, Secrets, WasmTaskHost};
+use oncue_server::{Doctor, Security, ServerOptions, Stopped};
 use oncue_store::Store;
 use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore, OpenError};
 use oncue_store::memory::MemoryStore;
@@ -38,6 +38,7 @@ use tokio::sync::oneshot;
 
 use crate::args::Globals;
 use crate::args::serve::ServeArgs;
+use crate::commands::doctor;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use otlp::Otlp;
@@ -227,6 +228,7 @@ fn capacity(config: &Config, home: &Home, sandbox: &Sandbox) -> Resources {
 /// The parts of a host that runs.
 pub(crate) struct Host {
     manager: QueueManager,
+    limits: SandboxLimits,
     plugins: PluginDirectory,
 }
 
@@ -234,6 +236,11 @@ impl Host {
     /// The queue manager to talk to.
     pub(crate) fn handle(&self) -> Handle {
         self.manager.handle()
+    }
+
+    /// What looks at the process and the machine of this host.
+    pub(crate) fn doctor(&self, config: &Config) -> Doctor {
+        doctor::within(config.clone(), self.limits, self.handle())
     }
 }
 
@@ -288,7 +295,11 @@ pub(crate) fn start_host(
         fuel: capacity.fuel,
     };
     let plugins = start_plugins(config, home, total, &mut manager, &sandbox, &components)?;
-    Ok(Host { manager, plugins })
+    Ok(Host {
+        manager,
+        limits: sandbox.limits(),
+        plugins,
+    })
 }
 
 /// How much is kept of task records: as set.
@@ -359,7 +370,10 @@ async fn serve(
 ) -> Result<(), Failure> {
     let address = address_of(&listener)?;
     let deadline = config.duration("shutdown-deadline");
-    let options = server_options(config, deadline, security.clone());
+    let options = ServerOptions {
+        doctor: Some(host.doctor(config)),
+        ..server_options(config, deadline, security.clone())
+    };
     let scheme = if security.tls.is_some() {
         "https"
     } else {

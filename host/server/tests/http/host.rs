@@ -1,5 +1,6 @@
 //! The host, triggering, plugins, and what stands before every route.
 
+use oncue_server::{Doctor, Finding, ServerOptions, Standing};
 use serde_json::json;
 
 use crate::harness::Server;
@@ -153,4 +154,33 @@ async fn plugins_are_listed() {
         .post("/v1/plugins/p/rollback")
         .await
         .problem(404, "unknown-plugin");
+}
+
+#[tokio::test]
+async fn a_host_looks_at_its_own_machine_when_it_is_asked() {
+    let find = |state, cure: Option<&str>| Finding {
+        name: "sync".to_owned(),
+        state,
+        fact: "21ms".to_owned(),
+        cure: cure.map(str::to_owned),
+    };
+    let doctor = Doctor::new(move || {
+        vec![
+            find(Standing::Ok, None),
+            find(Standing::Warn, Some("a quicker disk")),
+        ]
+    });
+    let options = ServerOptions {
+        doctor: Some(doctor),
+        ..ServerOptions::default()
+    };
+    let server = Server::with(options).await;
+    let told = server.get("/v1/doctor").await.is(200).json();
+    let wanted = json!({ "worst": "warn", "checks": [
+        { "name": "sync", "state": "ok", "fact": "21ms" },
+        { "name": "sync", "state": "warn", "fact": "21ms", "cure": "a quicker disk" },
+    ] });
+    assert_eq!(told, wanted);
+    let none = Server::start().await.get("/v1/doctor").await;
+    none.problem(404, "not-found");
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use oncue_store::histogram::{BOUNDS, Distribution};
 use rustix::fs::inotify;
 
 use super::{Line, State};
@@ -40,8 +41,9 @@ const OVER_NETWORK: &[(u32, &str)] = &[
     (0x6573_5546, "FUSE"),
 ];
 
-/// Looks at the data directory.
-pub(super) fn data(path: &Path, config: &Config) -> Vec<Line> {
+/// Looks at the data directory. `measured` are the syncs of a host that writes there; without them
+/// a few are tried.
+pub(super) fn data(path: &Path, config: &Config, measured: Option<&Distribution>) -> Vec<Line> {
     const NAME: &str = "data directory";
     if config.is_on("volatile") {
         return vec![Line::warn(
@@ -57,14 +59,17 @@ pub(super) fn data(path: &Path, config: &Config) -> Vec<Line> {
     }
     lines.push(kind("data file system", &there, true));
     lines.push(space(&there, config));
-    lines.push(match time_syncs(&there) {
-        Ok(mut times) => judge_syncs(&mut times),
-        Err(error) => Line::fail(
-            "sync",
-            format!("cannot be tried in \"{}\": {error}", there.display()),
-            "The host writes and syncs there; give it a directory where it can.",
-        ),
-    });
+    let measured = measured.filter(|times| times.count() > 0);
+    lines.push(
+        match measured.map_or_else(|| tried(&there), |it| Ok(told(it))) {
+            Ok(syncs) => judge_syncs(&syncs),
+            Err(error) => Line::fail(
+                "sync",
+                format!("cannot be tried in \"{}\": {error}", there.display()),
+                "The host writes and syncs there; give it a directory where it can.",
+            ),
+        },
+    );
     lines
 }
 
@@ -209,17 +214,54 @@ fn time_syncs(there: &Path) -> io::Result<Vec<Duration>> {
     Ok(times)
 }
 
-fn judge_syncs(times: &mut [Duration]) -> Line {
-    const NAME: &str = "sync";
+/// How long syncs take.
+struct Syncs {
+    /// The usual one.
+    usual: Duration,
+    /// In words.
+    fact: String,
+}
+
+/// Tries a few syncs.
+fn tried(there: &Path) -> io::Result<Syncs> {
+    let mut times = time_syncs(there)?;
     times.sort_unstable();
-    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    let usual = times.get(times.len() / 2).copied().unwrap_or_default();
     let most = times.last().copied().unwrap_or_default();
-    let fact = format!("median {}, longest {}", short(median), short(most));
-    if median > SLOW_SYNC {
+    Ok(Syncs {
+        usual,
+        fact: format!("median {}, longest {}", short(usual), short(most)),
+    })
+}
+
+/// What a host has measured at its own syncs since it started.
+fn told(times: &Distribution) -> Syncs {
+    let count = times.count().max(1);
+    let usual = Duration::from_micros(times.micros / count);
+    let slowest = times.classes.iter().rposition(|syncs| *syncs > 0);
+    let bound = slowest.and_then(|class| BOUNDS.get(class));
+    let longest = match bound {
+        Some(bound) => format!("none above {}", short(Duration::from_micros(*bound))),
+        None => "some above a minute".to_owned(),
+    };
+    let count = format_number(count);
+    Syncs {
+        usual,
+        fact: format!(
+            "{count} since the start, {} on average, {longest}",
+            short(usual)
+        ),
+    }
+}
+
+fn judge_syncs(syncs: &Syncs) -> Line {
+    const NAME: &str = "sync";
+    let (usual, fact) = (syncs.usual, syncs.fact.clone());
+    if usual > SLOW_SYNC {
         let cure = "Every put waits for a sync of the disk. Use a quicker disk (an SSD with power \
                     loss protection), or put several messages in one unit.";
         Line::warn(NAME, fact, cure)
-    } else if median < IMPLAUSIBLE_SYNC {
+    } else if usual < IMPLAUSIBLE_SYNC {
         let cure = "That is sooner than any disk can write: it is memory, or syncs are switched \
                     off. A power cut may lose acknowledged messages.";
         Line::warn(NAME, fact, cure)
@@ -318,11 +360,25 @@ mod tests {
         check(&judge_space(1 << 40, 320 << 20), State::Ok);
         check(&judge_space(1 << 30, 320 << 20), State::Warn);
         check(&judge_space(320 << 20, 320 << 20), State::Fail);
-        let syncs = |micros: u64| judge_syncs(&mut [Duration::from_micros(micros); 3]);
+        let syncs = |micros: u64| {
+            judge_syncs(&Syncs {
+                usual: Duration::from_micros(micros),
+                fact: short(Duration::from_micros(micros)),
+            })
+        };
         check(&syncs(900), State::Ok);
         check(&syncs(30_000), State::Warn);
         check(&syncs(1), State::Warn);
-        assert_eq!(syncs(1_250).fact, "median 1.2ms, longest 1.2ms");
+        assert_eq!(syncs(1_250).fact, "1.2ms");
+        let mut measured = Distribution {
+            micros: 40_000,
+            ..Distribution::default()
+        };
+        measured.classes[3] = 38;
+        measured.classes[6] = 2;
+        let bound = short(Duration::from_micros(BOUNDS[6]));
+        let wanted = format!("40 since the start, 1.0ms on average, none above {bound}");
+        assert_eq!(told(&measured).fact, wanted);
         let refused = io::Error::other("too many");
         check(&judge_watching(Err(refused), None, None, "5s"), State::Warn);
         check(&judge_watching(Ok(()), Some(128), None, "5s"), State::Ok);

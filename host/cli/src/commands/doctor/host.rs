@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Line;
+use super::{Line, Of};
 use crate::client::Request;
 use crate::commands::Context;
 use crate::config::Config;
@@ -19,9 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Plugins whose names are said.
 const NAMED: usize = 5;
 
-/// Looks at the host.
-pub(super) fn check(context: &Context, config: &Config) -> Vec<Line> {
-    const NAME: &str = "host";
+/// Looks at the host, and says whether one runs.
+pub(super) fn check(context: &Context, config: &Config) -> (Vec<Line>, bool) {
     let client = context.client.waiting(PATIENCE);
     let status = client.ask(Request::get(&["status"]));
     match status {
@@ -34,14 +33,22 @@ pub(super) fn check(context: &Context, config: &Config) -> Vec<Line> {
             if let Ok(queues) = context.client.list("queues", &[], None) {
                 lines.push(judge_queues(items(&queues)));
             }
-            lines
+            (lines.into_iter().map(of_host).collect(), true)
         }
         Err(failure) if failure.exit == Exit::Unreachable => {
             let base = context.client.base();
             let fact = format!("none at {base}; what follows is about a start here");
-            vec![Line::ok(NAME, fact), address(config.text("listen"))]
+            let lines = vec![Line::ok("host", fact), address(config.text("listen"))];
+            (lines, false)
         }
-        Err(failure) => vec![refused(&failure)],
+        Err(failure) => (vec![of_host(refused(&failure))], true),
+    }
+}
+
+fn of_host(line: Line) -> Line {
+    Line {
+        of: Of::Host,
+        ..line
     }
 }
 

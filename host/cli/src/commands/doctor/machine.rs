@@ -3,7 +3,7 @@
 use std::fs;
 
 use oncue_runtime::engine;
-use oncue_runtime::{Sandbox, SandboxConfig};
+use oncue_runtime::{Sandbox, SandboxConfig, SandboxLimits};
 use rustix::process::{Resource, getrlimit};
 
 use super::Line;
@@ -20,26 +20,36 @@ const FILES_WANTED: u64 = 4_096;
 /// Memory of one task of the usual demand, and as much for the host.
 const MEMORY_NEEDED: u64 = 128 << 20;
 
-/// How many files this process may open.
+/// Files that may stay unopened before it is told, in percent of the limit.
+const FILES_SPARE: u64 = 20;
+
+/// How many files this process may open, and how many it has.
 pub(super) fn open_files() -> Line {
-    judge_files(getrlimit(Resource::Nofile).current)
+    // The directory's own is open while it is read.
+    let open = fs::read_dir("/proc/self/fd").ok();
+    let open = open.map(|files| (files.count() as u64).saturating_sub(1));
+    judge_files(getrlimit(Resource::Nofile).current, open)
 }
 
-fn judge_files(limit: Option<u64>) -> Line {
+fn judge_files(limit: Option<u64>, open: Option<u64>) -> Line {
     const NAME: &str = "open files";
     let cure = format!(
         "Raise it to {FILES_WANTED} or more: \"ulimit -n {FILES_WANTED}\", or LimitNOFILE= of the \
          systemd unit. A host that may open no more files refuses connections and stops writing."
     );
-    match limit {
-        None => Line::ok(NAME, "no limit"),
-        Some(limit) if limit < FILES_NEEDED => {
-            Line::fail(NAME, format!("limit {}", format_number(limit)), cure)
-        }
-        Some(limit) if limit < FILES_WANTED => {
-            Line::warn(NAME, format!("limit {}", format_number(limit)), cure)
-        }
-        Some(limit) => Line::ok(NAME, format!("limit {}", format_number(limit))),
+    let open_text = open.map(|open| format!(", {} open", format_number(open)));
+    let open_text = open_text.unwrap_or_default();
+    let Some(limit) = limit else {
+        return Line::ok(NAME, format!("no limit{open_text}"));
+    };
+    let fact = format!("limit {}{open_text}", format_number(limit));
+    let spare = limit.saturating_sub(open.unwrap_or_default());
+    if limit < FILES_NEEDED {
+        Line::fail(NAME, fact, cure)
+    } else if limit < FILES_WANTED || spare < limit / 100 * FILES_SPARE {
+        Line::warn(NAME, fact, cure)
+    } else {
+        Line::ok(NAME, fact)
     }
 }
 
@@ -80,17 +90,22 @@ fn judge_mappings(maps: Option<u64>, allowed: u32, configured: Option<u64>) -> L
     }
 }
 
+fn wanted_slots(configured: Option<u64>) -> Option<u32> {
+    configured.map(|slots| u32::try_from(slots).unwrap_or(u32::MAX))
+}
+
+/// The pool of instances that this process has.
+pub(super) fn pool_of(configured: Option<u64>, limits: SandboxLimits) -> Line {
+    let wanted = engine::slots(wanted_slots(configured));
+    let address_space = getrlimit(Resource::As).current;
+    judge_pool(wanted, limits.slots, limits.pooled, address_space)
+}
+
 /// Whether the pool of instances can be reserved: tried, and given back.
 pub(super) fn pool(configured: Option<u64>) -> Line {
-    let slots = configured.map(|slots| u32::try_from(slots).unwrap_or(u32::MAX));
-    let wanted = engine::slots(slots);
+    let slots = wanted_slots(configured);
     match Sandbox::new(SandboxConfig { slots }) {
-        Ok(sandbox) => judge_pool(
-            wanted,
-            sandbox.limits().slots,
-            sandbox.limits().pooled,
-            getrlimit(Resource::As).current,
-        ),
+        Ok(sandbox) => pool_of(configured, sandbox.limits()),
         Err(error) => Line::fail(
             "instance pool",
             error.to_string(),
@@ -183,10 +198,11 @@ mod tests {
 
     #[test]
     fn limits_are_judged() {
-        check(&judge_files(None), State::Ok);
-        check(&judge_files(Some(1_048_576)), State::Ok);
-        check(&judge_files(Some(2_000)), State::Warn);
-        check(&judge_files(Some(256)), State::Fail);
+        check(&judge_files(None, None), State::Ok);
+        check(&judge_files(Some(1_048_576), Some(40)), State::Ok);
+        check(&judge_files(Some(2_000), None), State::Warn);
+        check(&judge_files(Some(5_000), Some(4_500)), State::Warn);
+        check(&judge_files(Some(256), None), State::Fail);
         check(&judge_mappings(Some(65_530), 10_000, None), State::Ok);
         check(&judge_mappings(None, 10_000, Some(50)), State::Ok);
         check(&judge_mappings(Some(5_100), 16, None), State::Warn);

@@ -187,6 +187,7 @@ pub(super) const TABLE: &[Rule] = &[
     look("/v1/status", Everywhere(Observe)),
     look("/v1/ledger", Everywhere(Observe)),
     look("/v1/events", Someone),
+    look("/v1/doctor", Everywhere(Observe)),
     look("/metrics", Everywhere(Observe)),
     look("/metrics/detailed", Everywhere(Observe)),
     look("/v1/audit", Everywhere(Admin)),
