@@ -84,7 +84,9 @@ pub fn build(
     })
 }
 
-fn faults(options: &PutOptions) -> Vec<Fault> {
+/// Everything that is wrong with what a putter said of a message, whatever the queue.
+#[must_use]
+pub fn faults(options: &PutOptions) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut fault = |name: &str, message: String| {
         faults.push(Fault {

@@ -126,6 +126,26 @@ fn faults_of_cases_are_told_at_once() {
     cases
         .test("echo", &[])
         .is(2, &["\"messages[0].texd\" is not known", "is not JSON"]);
+    let wrong = Cases::with("good", &json!({"messages": texts(&["a"])}));
+    let fields = json!({"text": "a", "priority": 12, "group": "", "reply-to": "a b"});
+    let twice = json!({"text": "a", "base64": "YQ=="});
+    let input = json!({"messages": [fields, twice], "trigger": "often"});
+    wrong.write("bad/input.json", &input.to_string());
+    let pipe = json!({"messages": [{"file": "pipe"}]});
+    wrong.write("pipe/input.json", &pipe.to_string());
+    let made = Command::new("mkfifo").arg(wrong.path("pipe/pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let told = [
+        "no case was run",
+        "\"messages[0]\" has a bad reply-to",
+        "\"messages[0]\" has a bad field: \"priority\" is 12",
+        "\"messages[0]\" has a bad field: \"group\" has 0 bytes",
+        "\"messages[1]\" has more than one of text, base64",
+        "\"trigger\"",
+        "it is no regular file",
+    ];
+    wrong.test("echo", &["--bless"]).is(2, &told);
+    assert!(!wrong.path("good/expected.json").exists());
     let nobody = Cases::new();
     nobody.test("echo", &[]).is(3, &["has no case"]);
     oncue(&["test", sample("echo").component]).is(2, &["--case"]);

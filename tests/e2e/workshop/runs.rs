@@ -64,6 +64,34 @@ fn a_run_takes_files_headers_and_several_messages() {
 }
 
 #[test]
+fn a_message_that_expires_before_it_is_handled_is_not_committed() {
+    let run = [
+        "run",
+        sample("echo").component,
+        "--text",
+        "a",
+        "--expiry",
+        "0s",
+    ];
+    oncue(&run).is(1, &["plugin \"echo\": not-handled", "it expired before"]);
+    let told = oncue(&[run.as_slice(), &["-o", "json"]].concat());
+    let told = told.is(1, &[]).json();
+    assert_eq!(told["outcome"], "not-handled", "{told}");
+    assert_eq!(told["puts"], json!([]), "{told}");
+    let run = [
+        "run",
+        sample("echo").component,
+        "--text",
+        "a",
+        "--expiry",
+        "1h",
+    ];
+    oncue(&run).is(0, &["committed"]);
+    let run = ["run", sample("echo").component, "--priority", "12"];
+    oncue(&run).is(2, &["\"priority\" is 12"]);
+}
+
+#[test]
 fn a_trigger_style_handler_works_its_queue() {
     let run = [
         "run",

@@ -20,7 +20,8 @@ No host is asked. Each message is tried once, under the limits and grants of the
 that it may put to are made. Signatures are not looked at: plugin-keys says what a host loads, and \
 \"oncue plugin check\" says whether it would.
 
-Exit codes: 0 committed, 1 the handler failed, 4 the plugin is refused.";
+Exit codes: 0 committed, 1 the handler failed or had nothing to handle, 2 the message's fields are \
+not valid, 4 the plugin is refused.";
 
 const TEST_EXAMPLES: &str = "\
 Examples:
@@ -32,7 +33,8 @@ Examples:
 A case is a folder with input.json and expected.json. After a case has passed as it is, it is \
 tried under faults: whatever fails, nothing half done may be seen.
 
-Exit codes: 0 all passed, 1 some did not, 4 the plugin is refused.";
+Exit codes: 0 all passed, 1 some did not, 2 a case has faults and none was run, 4 the plugin is \
+refused.";
 
 /// Arguments of `run`.
 #[derive(Args, Debug)]

@@ -1,6 +1,7 @@
 //! Bodies and state values in a case's files: text where they are text, base64 where not, a digest
 //! where they are large.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -83,13 +84,7 @@ impl Given {
             return Ok(Bytes::new());
         };
         let path = folder.join(file);
-        let whole = || {
-            if std::fs::metadata(&path)?.len() > MAX_FILE {
-                return Err(std::io::ErrorKind::FileTooLarge.into());
-            }
-            std::fs::read(&path)
-        };
-        let bytes = whole().map_err(|error: std::io::Error| {
+        let bytes = whole_file(&path, MAX_FILE).map_err(|error| {
             format!(
                 "names \"{}\", which cannot be read ({error})",
                 path.display()
@@ -97,6 +92,19 @@ impl Given {
         })?;
         Ok(Bytes::from(bytes))
     }
+}
+
+/// The bytes of a file, up to so many. A pipe or a device is none: it has no end, or keeps its
+/// reader waiting for one who writes.
+pub(super) fn whole_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    if found.len() > most {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    std::fs::read(path)
 }
 
 /// Bytes as they are expected.
@@ -186,6 +194,23 @@ mod tests {
             serde_json::json!({"base64": "%"}),
             Err("has a base64 that is none; write it again"),
         );
+    }
+
+    #[test]
+    fn a_body_is_a_regular_file_or_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).expect("a pipe");
+        for file in ["pipe", ".", "/dev/zero"] {
+            let given: Given =
+                serde_json::from_value(serde_json::json!({ "file": file })).expect("a body");
+            let fault = given.bytes(folder.path()).expect_err(file);
+            assert!(fault.contains("it is no regular file"), "{fault}");
+        }
+        std::fs::write(folder.path().join("body"), "x").expect("written");
+        let given: Given =
+            serde_json::from_value(serde_json::json!({ "file": "body" })).expect("a body");
+        assert_eq!(given.bytes(folder.path()).as_deref(), Ok(&b"x"[..]));
     }
 
     #[test]

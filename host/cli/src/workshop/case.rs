@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::body::{Given, Wanted};
+use super::body::{Given, Wanted, whole_file};
 use super::faults::FaultKind;
 use crate::exit::{Exit, Failure};
 
@@ -318,14 +318,8 @@ fn gather(
 fn read<T: DeserializeOwned + Serialize>(path: &Path) -> Result<T, Vec<String>> {
     let shown = path.display();
     let fault = |text: String| vec![format!("\"{shown}\" {text}")];
-    let whole = || {
-        if fs::metadata(path)?.len() > MAX_FILE {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
-        }
-        fs::read(path)
-    };
-    let bytes =
-        whole().map_err(|error: std::io::Error| fault(format!("cannot be read: {error}")))?;
+    let bytes = whole_file(path, MAX_FILE);
+    let bytes = bytes.map_err(|error| fault(format!("cannot be read: {error}")))?;
     let value: Value =
         serde_json::from_slice(&bytes).map_err(|error| fault(format!("is not JSON: {error}")))?;
     let read: T = serde_json::from_value(value.clone())

@@ -10,6 +10,7 @@ use oncue_core::definition::{
 };
 use oncue_core::names::QueueName;
 use oncue_core::time::Timestamp;
+use oncue_manager::put;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use oncue_runtime::plugin::SinglePlugin;
 use serde_json::{Map, Value};
@@ -244,10 +245,7 @@ fn options(fields: &Fields) -> Result<PutOptions, Vec<String>> {
         faults.push(text);
         Vec::new()
     });
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    Ok(PutOptions {
+    let options = PutOptions {
         correlation_id: fields.correlation_id.clone(),
         reply_to,
         group: fields.group.clone(),
@@ -259,7 +257,18 @@ fn options(fields: &Fields) -> Result<PutOptions, Vec<String>> {
         delay: fields.delay,
         expiry: fields.expiry,
         idempotency_key: None,
-    })
+    };
+    let found = put::faults(&options);
+    faults.extend(
+        found
+            .iter()
+            .map(|fault| format!("has a bad field: {fault}")),
+    );
+    if faults.is_empty() {
+        Ok(options)
+    } else {
+        Err(faults)
+    }
 }
 
 /// Properties: a text, or a list of texts for a name that stands several times.

@@ -25,6 +25,8 @@ use super::probe::Order;
 /// What one commit made durable, as far as handlers have to do with it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Committed {
+    /// It is a handler's unit of work.
+    pub(super) by_handler: bool,
     /// Messages put, by handlers, applications and the manager.
     pub(super) puts: Vec<Put>,
     /// What became of messages.
@@ -74,7 +76,11 @@ impl LedgerStore {
 /// A handler's unit that takes messages off their queues.
 fn ends_well(unit: &Unit) -> bool {
     let done = |settle: &Settle| settle.disposition == Disposition::Remove;
-    unit.owner.is_some() && unit.key_taken_is_conflict && unit.settles.iter().any(done)
+    is_handlers(unit) && unit.settles.iter().any(done)
+}
+
+fn is_handlers(unit: &Unit) -> bool {
+    unit.owner.is_some() && unit.key_taken_is_conflict
 }
 
 impl Store for LedgerStore {
@@ -113,6 +119,7 @@ impl Store for LedgerStore {
             return Commit::refused(&unit, CommitError::Conflict(what));
         }
         let mut noted = Committed {
+            by_handler: is_handlers(&unit),
             puts: unit.puts.clone(),
             settles: unit.settles.clone(),
             writes: unit.writes.clone(),

@@ -259,9 +259,16 @@ fn given_message(
 ) -> Given {
     let mut notes = tasks.iter().flat_map(|task| &task.messages);
     let noted = notes.rfind(|note| note.id == id);
-    let mut settles = committed.iter().flat_map(|unit| &unit.settles);
-    let last = settles.rfind(|it| it.sequence == id.sequence);
-    let moved = last.and_then(|settle| match &settle.disposition {
+    let settles = committed
+        .iter()
+        .flat_map(|unit| unit.settles.iter().map(|settle| (settle, unit.by_handler)));
+    let last = settles.filter(|(it, _)| it.sequence == id.sequence).last();
+    // The queue manager itself removes what has expired.
+    let has_expired = left.is_none()
+        && last.is_some_and(|(settle, by_handler)| {
+            settle.disposition == Disposition::Remove && !by_handler
+        });
+    let moved = last.and_then(|(settle, _)| match &settle.disposition {
         Disposition::Move { to, record, .. } => Some((to.clone(), record.clone())),
         _ => None,
     });
@@ -273,6 +280,7 @@ fn given_message(
                 .is_some_and(|outcome| outcome != Outcome::NoProgress)
         });
         match (left, failed) {
+            (None, _) if has_expired => None,
             (None, _) => Some((Outcome::Committed, None)),
             (Some(_), Some(task)) => task
                 .outcome
@@ -284,7 +292,11 @@ fn given_message(
     let ended = noted
         .map(|note| (note.outcome, note.detail.clone()))
         .or_else(of_task);
-    let (outcome, detail) = ended.map_or((None, None), |(outcome, detail)| (Some(outcome), detail));
+    let (outcome, detail) = match ended {
+        Some((outcome, detail)) => (Some(outcome), detail),
+        None if has_expired => (None, Some("it expired before a handler had it".to_owned())),
+        None => (None, None),
+    };
     Given {
         id,
         outcome,

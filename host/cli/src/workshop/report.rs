@@ -77,14 +77,14 @@ fn messages(observed: &Observed) -> Table {
             _ => Tone::Bad,
         };
         let reason = match given.outcome {
-            None => observed.held.clone().unwrap_or_default(),
-            Some(_) => given.detail.clone().unwrap_or_default(),
+            None => given.detail.clone().or_else(|| observed.held.clone()),
+            Some(_) => given.detail.clone(),
         };
         table.row(vec![
             Cell::new(number.to_string()),
             Cell::new(given.word()).tone(tone),
             Cell::new(fate(given)),
-            Cell::new(reason),
+            Cell::new(reason.unwrap_or_default()),
         ]);
     }
     table
@@ -98,6 +98,7 @@ fn fate(given: &Given) -> String {
             format!("comes again, {} attempts charged", given.backout_count)
         }
         (None, true) => "comes again".to_owned(),
+        (None, false) if given.outcome.is_none() => "removed".to_owned(),
         (None, false) => "done".to_owned(),
     }
 }

@@ -95,6 +95,7 @@ pub(crate) fn test(screen: &Screen, args: &TestArgs) -> Result<(), Failure> {
     let subject = Subject::find(args)?;
     let cases = case::find(&subject.cases)?;
     let bench = plugin::load(screen, &subject.plugin, subject.manifest.as_deref())?;
+    check(&cases, &bench)?;
     let mut reports = Vec::new();
     for case in &cases {
         screen.progress(|| format!("case \"{}\" ...", case.name));
@@ -127,6 +128,22 @@ pub(crate) fn test(screen: &Screen, args: &TestArgs) -> Result<(), Failure> {
     }
     let message = format!("plugin \"{name}\": {failed} of {of} cases did not pass");
     Err(Failure::new(Exit::Failed, message))
+}
+
+/// Refuses cases that cannot be run, all of them with all their faults, before any is.
+fn check(cases: &[Case], bench: &Bench) -> Result<(), Failure> {
+    let of_case = |case: &Case| {
+        let job = Job::new(&case.input, &case.folder, &bench.plugin, TEST_TIME);
+        let whom = case.folder.join(case::INPUT).display().to_string();
+        let faults = job.err().unwrap_or_default().into_iter();
+        faults.map(move |fault| format!("\"{whom}\": {fault}"))
+    };
+    let faults: Vec<String> = cases.iter().flat_map(of_case).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let message = "no case was run, since not all of them can be:";
+    Err(Failure::new(Exit::Usage, message).with_faults(faults))
 }
 
 /// Runs a case as it is, then under the faults that are wanted of it.
