@@ -103,6 +103,20 @@ impl FilterArgs {
     }
 }
 
+/// Dead letters of a queue, by their ids or by what they have in common.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MeantArgs {
+    /// Only these messages
+    #[arg(id = "ID", value_name = "ID", value_parser = message_id)]
+    pub(crate) id: Vec<MessageId>,
+    /// Where they are.
+    #[command(flatten)]
+    pub(crate) holder: HolderArgs,
+    /// Which.
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+}
+
 /// Arguments of `dlq list`.
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
@@ -134,15 +148,9 @@ pub(crate) struct ShowArgs {
 /// Arguments of `dlq redrive`.
 #[derive(Args, Debug)]
 pub(crate) struct RedriveArgs {
-    /// Only these messages
-    #[arg(id = "ID", value_name = "ID", value_parser = message_id)]
-    pub(crate) id: Vec<MessageId>,
-    /// Where they are.
-    #[command(flatten)]
-    pub(crate) holder: HolderArgs,
     /// Which.
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) meant: MeantArgs,
     /// All of them
     #[arg(long, conflicts_with_all = ["ID", "from", "reason", "detail"])]
     pub(crate) all: bool,
@@ -151,15 +159,9 @@ pub(crate) struct RedriveArgs {
 /// Arguments of `dlq export`.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// Only these messages [default: all]
-    #[arg(id = "ID", value_name = "ID", value_parser = message_id)]
-    pub(crate) id: Vec<MessageId>,
-    /// Where they are.
+    /// Which; all of them if nothing is said.
     #[command(flatten)]
-    pub(crate) holder: HolderArgs,
-    /// Which.
-    #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) meant: MeantArgs,
     /// Write to this file [default: stdout]
     #[arg(short = 'O', long = "out", value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -168,15 +170,9 @@ pub(crate) struct ExportArgs {
 /// Arguments of `dlq discard`.
 #[derive(Args, Debug)]
 pub(crate) struct DiscardArgs {
-    /// Only these messages
-    #[arg(id = "ID", value_name = "ID", value_parser = message_id)]
-    pub(crate) id: Vec<MessageId>,
-    /// Where they are.
-    #[command(flatten)]
-    pub(crate) holder: HolderArgs,
     /// Which.
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
+    pub(crate) meant: MeantArgs,
     /// All of them
     #[arg(long, conflicts_with_all = ["ID", "from", "reason", "detail"])]
     pub(crate) all: bool,

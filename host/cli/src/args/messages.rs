@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use oncue_core::message::MessageId;
 use oncue_core::names::QueueName;
 
+use super::dead_letters::FilterArgs;
 use super::{message_id, millis, pair, queue_name};
 
 const PUT_EXAMPLES: &str = "\
@@ -256,18 +257,9 @@ pub(crate) struct RedriveArgs {
     /// Only this message; may be repeated
     #[arg(long, value_name = "ID", value_parser = message_id)]
     pub(crate) id: Vec<MessageId>,
-    /// Only those that came from this queue
-    #[arg(long, value_name = "QUEUE", value_parser = queue_name)]
-    pub(crate) from: Option<QueueName>,
-    /// Only those with this reason, such as rejected, trapped or hop-limit
-    #[arg(long, value_name = "REASON")]
-    pub(crate) reason: Option<String>,
-    /// Only those whose detail contains this text
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) detail: Option<String>,
-    /// Up to so many
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) max: Option<u32>,
+    /// Which.
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
 }
 
 /// Reads a header: `NAME=VALUE`, or `NAME: VALUE` as other tools have it.

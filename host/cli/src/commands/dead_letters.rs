@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::browse::{self, DETAIL_LENGTH};
 use super::{Context, done, message, messages};
 use crate::args::dead_letters::{
-    DeadLetterCommand, DiscardArgs, ExportArgs, FilterArgs, ListArgs, RedriveArgs,
+    DeadLetterCommand, DiscardArgs, ExportArgs, FilterArgs, ListArgs, MeantArgs, RedriveArgs,
 };
 use crate::args::messages::RedriveArgs as PlainRedriveArgs;
 use crate::client::Request;
@@ -199,7 +199,12 @@ fn each(
     }
 }
 
-/// The filter as the host reads it.
+/// Which are meant, as the host reads it.
+fn body(meant: &MeantArgs) -> Value {
+    filter(&meant.id, &meant.filter)
+}
+
+/// A filter as the host reads it.
 fn filter(ids: &[MessageId], filter: &FilterArgs) -> Value {
     let mut fields = Map::new();
     if !ids.is_empty() {
@@ -218,8 +223,8 @@ fn filter(ids: &[MessageId], filter: &FilterArgs) -> Value {
 }
 
 /// Nothing is done to all dead letters by leaving something out.
-fn make_sure(all: bool, ids: &[MessageId], filter: &FilterArgs) -> Result<(), Failure> {
-    if all || !ids.is_empty() || filter.is_some() {
+fn make_sure(all: bool, meant: &MeantArgs) -> Result<(), Failure> {
+    if all || !meant.id.is_empty() || meant.filter.is_some() {
         return Ok(());
     }
     let message = "which dead letters are meant? Name their ids, --from, --reason or --detail; \
@@ -228,20 +233,18 @@ fn make_sure(all: bool, ids: &[MessageId], filter: &FilterArgs) -> Result<(), Fa
 }
 
 fn redrive(context: &Context, args: &RedriveArgs) -> Result<(), Failure> {
-    make_sure(args.all, &args.id, &args.filter)?;
-    let filter = filter(&args.id, &args.filter);
-    redrive_by(context, args.holder.queue.as_str(), &filter)
+    make_sure(args.all, &args.meant)?;
+    redrive_by(
+        context,
+        args.meant.holder.queue.as_str(),
+        &body(&args.meant),
+    )
 }
 
 /// `redrive`: all of them, unless something else is asked for.
 pub(super) fn redrive_plainly(context: &Context, args: &PlainRedriveArgs) -> Result<(), Failure> {
-    let which = FilterArgs {
-        from: args.from.clone(),
-        reason: args.reason.clone(),
-        detail: args.detail.clone(),
-        max: args.max,
-    };
-    redrive_by(context, args.queue.as_str(), &filter(&args.id, &which))
+    let filter = filter(&args.id, &args.filter);
+    redrive_by(context, args.queue.as_str(), &filter)
 }
 
 fn redrive_by(context: &Context, queue: &str, filter: &Value) -> Result<(), Failure> {
@@ -275,8 +278,8 @@ fn stayed(context: &Context, answer: &Value, why: &str) {
 }
 
 fn discard(context: &Context, args: &DiscardArgs) -> Result<(), Failure> {
-    make_sure(args.all, &args.id, &args.filter)?;
-    let queue = args.holder.queue.as_str();
+    make_sure(args.all, &args.meant)?;
+    let queue = args.meant.holder.queue.as_str();
     let what = if args.all {
         format!("discarding all dead letters of queue \"{queue}\"")
     } else {
@@ -284,7 +287,7 @@ fn discard(context: &Context, args: &DiscardArgs) -> Result<(), Failure> {
     };
     context.screen.confirm(&what, queue, args.yes)?;
     let request = Request::post(&["queues", queue, "discard"])
-        .json(&filter(&args.id, &args.filter))
+        .json(&body(&args.meant))
         .wait(PATIENCE);
     context
         .screen
@@ -343,14 +346,15 @@ fn write_all(
     args: &ExportArgs,
     mut line: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
-    let queue = args.holder.queue.as_str();
-    let most = args.filter.max.map_or(u64::MAX, u64::from);
-    let wanted: Vec<String> = args.id.iter().map(ToString::to_string).collect();
+    let meant = &args.meant;
+    let queue = meant.holder.queue.as_str();
+    let most = meant.filter.max.map_or(u64::MAX, u64::from);
+    let wanted: Vec<String> = meant.id.iter().map(ToString::to_string).collect();
     let mut exported = 0;
     each(context, queue, |message| {
         let id = plain(at(&message, "id"));
         let is_named = wanted.is_empty() || wanted.contains(&id);
-        if is_named && is_meant(at(&message, "dead-letter"), &args.filter) {
+        if is_named && is_meant(at(&message, "dead-letter"), &meant.filter) {
             if let Some(whole) = whole(context, queue, &id)? {
                 line(&serde_json::to_string(&whole).expect("a JSON value can be written"))?;
                 exported += 1;
@@ -385,7 +389,10 @@ fn whole(context: &Context, queue: &str, id: &str) -> Result<Option<Value>, Fail
 
 #[cfg(test)]
 mod tests {
+    use oncue_core::names::QueueName;
+
     use super::*;
+    use crate::args::dead_letters::HolderArgs;
 
     #[test]
     fn a_group_is_a_line_with_its_cause() {
@@ -429,15 +436,22 @@ mod tests {
 
     #[test]
     fn all_is_never_meant_by_saying_nothing() {
-        let nothing = FilterArgs::default();
-        let failure = make_sure(false, &[], &nothing).expect_err("not all");
+        let meant = |filter| MeantArgs {
+            id: Vec::new(),
+            holder: HolderArgs {
+                queue: QueueName::dead_letter(),
+            },
+            filter,
+        };
+        let nothing = meant(FilterArgs::default());
+        let failure = make_sure(false, &nothing).expect_err("not all");
         assert_eq!(failure.exit, Exit::Usage);
         assert!(failure.message.contains("--all"), "{failure}");
-        make_sure(true, &[], &nothing).expect("all");
+        make_sure(true, &nothing).expect("all");
         let only_some = FilterArgs {
             max: Some(5),
             ..FilterArgs::default()
         };
-        assert!(make_sure(false, &[], &only_some).is_err());
+        assert!(make_sure(false, &meant(only_some)).is_err());
     }
 }
