@@ -37,7 +37,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Tasks of the queues that the identity may see, newest first: those that run, recent ones, and
-/// failed ones of earlier times. Fewer than `max` are all; what follows a page is `before` its last.
+/// failed ones of earlier times. Fewer than `max` are all; what follows a page is `before` its last
+/// one.
 #[utoipa::path(
     get, path = "/v1/tasks", tag = "tasks",
     params(

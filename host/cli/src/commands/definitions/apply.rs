@@ -99,12 +99,15 @@ mod tests {
             json!({ "change": "+", "what": "queue", "name": "q" }),
             "+ queue q",
         );
-        let of = |mark: &str, attribute: &str| json!({ "change": mark, "what": "queue", "name": "q", "attribute": attribute });
         let with = |mut change: Value, values: &[(&str, Value)]| {
             for (name, value) in values {
                 change[*name] = value.clone();
             }
             change
+        };
+        let of = |mark: &str, attribute: &str| {
+            let change = json!({ "change": mark, "what": "queue", "name": "q" });
+            with(change, &[("attribute", json!(attribute))])
         };
         check(
             with(of("+", "description"), &[("to", json!("x"))]),

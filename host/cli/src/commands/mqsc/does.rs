@@ -167,14 +167,7 @@ impl<'a> Doer<'a> {
         }
         lay(&mut entries, layer);
         self.put(what, &command.name, &entries)?;
-        let how = match (command.verb, is_there, self.dry_run) {
-            (Verb::Alter, _, false) => "is altered",
-            (Verb::Alter, _, true) => "would be altered",
-            (_, true, false) => "is replaced",
-            (_, true, true) => "would be replaced",
-            (_, false, false) => "is defined",
-            (_, false, true) => "would be defined",
-        };
+        let how = how(command.verb, is_there, self.dry_run);
         Ok(report(format!("{whom} {how}"), false))
     }
 
@@ -227,6 +220,18 @@ impl<'a> Doer<'a> {
             Err(failure) if failure.exit == Exit::NotFound => Ok(None),
             Err(failure) => Err(failure),
         }
+    }
+}
+
+/// What became of a definition, or would.
+fn how(verb: Verb, is_there: bool, dry_run: bool) -> &'static str {
+    match (verb, is_there, dry_run) {
+        (Verb::Alter, _, false) => "is altered",
+        (Verb::Alter, _, true) => "would be altered",
+        (_, true, false) => "is replaced",
+        (_, true, true) => "would be replaced",
+        (_, false, false) => "is defined",
+        (_, false, true) => "would be defined",
     }
 }
 
