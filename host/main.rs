@@ -1,4 +1,9 @@
 //! Run the command line, return its exit code.
+
+/// A message is made on one thread, kept by a second and dropped by a third.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     oncue_cli::run(samples())
 }

@@ -39,6 +39,10 @@ use anyhow::Context as _;
 use run::Run;
 use scenarios::{SCENARIOS, Scenario};
 
+/// As the product has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The first argument by which this program is the `oncue` command.
 const COMMAND: &str = "oncue";
 
