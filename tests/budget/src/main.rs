@@ -1,8 +1,9 @@
 //! Counts the instructions of named paths, without a clock: `cargo budget`.
 //!
 //! Each path is run twice under callgrind, once with twice the operations of the other; the
-//! difference is their cost without start-up. A release build is counted, because that is what is
-//! shipped: a debug build would charge for every layer that the compiler removes.
+//! difference is their cost without start-up. The profile `counted` is a release build
+//! without link-time optimisation: a debug build would charge for every layer that the compiler
+//! removes.
 
 #![expect(clippy::print_stdout, reason = "costs are its output")]
 
