@@ -125,7 +125,7 @@ pub(crate) struct ServeArgs {
     /// [default: off]
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
-    /// A file of certificates in PEM that vouch for the collector [default: the system's]
+    /// Certificates in PEM that vouch for the collector, not the system's [default: none]
     #[arg(long, value_name = "FILE")]
     otlp_ca_file: Option<String>,
     /// Which part of traces that begin here is recorded, 0 to 1 [default: 1]
