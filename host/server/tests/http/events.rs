@@ -27,7 +27,7 @@ async fn watch(server: &Server) -> BodyDataStream {
 }
 
 /// Reads until an event of that kind, and answers with its data.
-async fn event(stream: &mut BodyDataStream, kind: &str) -> serde_json::Value {
+pub(crate) async fn event(stream: &mut BodyDataStream, kind: &str) -> serde_json::Value {
     let head = format!("event: {kind}\n");
     loop {
         let part =

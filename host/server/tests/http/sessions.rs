@@ -133,7 +133,11 @@ async fn a_form_of_a_session_carries_the_token_of_that_session() {
 }
 
 /// Opens a stream of events.
-async fn stream(server: &Server, path: &str, headers: &[(&str, &str)]) -> BodyDataStream {
+pub(crate) async fn stream(
+    server: &Server,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> BodyDataStream {
     let mut request = Request::builder().uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);

@@ -173,3 +173,52 @@ async fn a_schedule_is_a_put() {
         .await
         .is(200);
 }
+
+#[tokio::test]
+async fn events_are_of_the_queues_that_are_seen() {
+    let tokens = [
+        ("shop", Role::Application, grants(&["a"], &[], &[])),
+        ("observer", Role::Observer, Grants::default()),
+    ];
+    let (guarded, admin, made) = Guarded::with(&tokens).await;
+    let watch = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str())];
+        crate::sessions::stream(&guarded.server, "/v1/events", &headers).await
+    };
+    let (mut shop, mut observer) = (watch(&made[0]).await, watch(&made[1]).await);
+    for queue in ["b", "a"] {
+        let path = format!("/v1/queues/{queue}");
+        let body = json!({"max-tasks": 3});
+        guarded.json(&admin, "PATCH", &path, body).await.is(200);
+    }
+    let told = crate::events::event(&mut shop, "defined").await;
+    assert_eq!(told["name"], "a", "the first that it hears of");
+    let told = crate::events::event(&mut observer, "defined").await;
+    assert_eq!(told["name"], "b");
+}
+
+#[tokio::test]
+async fn a_grant_on_a_queue_is_no_right_on_the_host() {
+    let some = Grants {
+        browse: patterns(&["a"]),
+        operate: patterns(&["a"]),
+        bind: patterns(&["a"]),
+        ..Grants::default()
+    };
+    let (guarded, _, made) = Guarded::with(&[("some", Role::Application, some)]).await;
+    for (method, path) in [
+        ("POST", "/v1/pause"),
+        ("POST", "/v1/processes/p/pause"),
+        ("POST", "/v1/plugins/p/rollback"),
+        ("PUT", "/v1/processes/p"),
+        ("DELETE", "/v1/processes/p"),
+        ("GET", "/dead-letters"),
+    ] {
+        guarded.call(&made[0], method, path).await.is(403);
+    }
+    guarded
+        .call(&made[0], "POST", "/v1/queues/a/pause")
+        .await
+        .is(200);
+}
