@@ -232,6 +232,10 @@ impl Committer {
     fn finish(&mut self, engine: &Engine, batch: Batch, answers: Vec<(CommitAnswer, Receipt)>) {
         self.progress = batch.progress.clone();
         self.last = [batch.own.len(), batch.effects.len()];
+        // Before memory shows the batch: it may bring a row below those before it.
+        self.shared
+            .task_low
+            .store(self.progress.task_low, Ordering::Release);
         if batch.is_durable() {
             self.shared.syncs.fetch_add(1, Ordering::Relaxed);
             self.shared

@@ -104,7 +104,7 @@ impl EmbeddedStore {
             opened.index,
             opened.recovered.origin,
             opened.first_fresh,
-            opened.progress.commit,
+            &opened.progress,
             opened.rows_read,
         ));
         let opening = opened.opening;

@@ -15,7 +15,7 @@ use super::guard::{HighWater, Home};
 use super::index::Index;
 use super::layout::{self, Space};
 use super::options::EmbeddedOptions;
-use super::plan::{Batch, Effect};
+use super::plan::{Batch, Effect, Progress};
 use crate::fail_point;
 use crate::histogram::Histogram;
 use crate::{StopReason, StoreError};
@@ -38,6 +38,9 @@ pub(super) struct Shared {
     /// The first sequence of this opening of the store.
     pub(super) first_fresh: u64,
     pub(super) durable_commit: AtomicU64,
+    /// No task row stands below it. The engine walks over rows that are gone, one by one: what asks
+    /// for the last ones below an id must not come where very many were.
+    pub(super) task_low: AtomicU64,
     pub(super) commits: AtomicU64,
     pub(super) syncs: AtomicU64,
     pub(super) sync_times: Histogram,
@@ -57,7 +60,7 @@ impl Shared {
         index: Index,
         origin: u32,
         first_fresh: u64,
-        commit: u64,
+        progress: &Progress,
         rows_read: Arc<AtomicU64>,
     ) -> Self {
         Self {
@@ -72,7 +75,8 @@ impl Shared {
             origin,
             next_sequence: AtomicU64::new(first_fresh),
             first_fresh,
-            durable_commit: AtomicU64::new(commit),
+            durable_commit: AtomicU64::new(progress.commit),
+            task_low: AtomicU64::new(progress.task_low),
             commits: AtomicU64::new(0),
             syncs: AtomicU64::new(0),
             sync_times: Histogram::default(),

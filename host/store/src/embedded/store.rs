@@ -294,10 +294,11 @@ impl Store for EmbeddedStore {
 
     fn tasks(&self, before: Option<u64>, max: usize) -> Result<Vec<(u64, Bytes)>, StoreError> {
         self.with(|engine, index| {
+            let start = layout::task(self.shared.task_low.load(Ordering::Acquire));
             let end = before.map_or_else(|| layout::MARK_KEY.to_vec(), layout::task);
             let mut rows = Vec::new();
             for row in engine
-                .scan(&index.view, Space::Tasks, &[], &end)
+                .scan(&index.view, Space::Tasks, &start, &end)
                 .rev()
                 .take(max)
             {

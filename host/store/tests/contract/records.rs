@@ -185,6 +185,10 @@ pub fn old_tasks_are_dropped_some_at_a_time(rig: &mut Rig) {
     assert!(kept(rig).is_empty(), "old is old, also of the last one");
     keep(rig, ROWS + 7, "a new one");
     assert_eq!(kept(rig).len(), 1);
+    keep(rig, 3, "one that ended late");
+    let ids: Vec<_> = kept(rig).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, [ROWS + 7, 3], "it stands below all that were dropped");
+    assert_eq!(rig.store().tasks(Some(ROWS), 1).unwrap()[0].0, 3);
 }
 
 pub fn the_clock_of_a_store_is_its_caller(rig: &mut Rig) {
