@@ -1,13 +1,16 @@
 //! Tokens, TLS and the audit log with the real binary: who gets in, and who is told why not.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
 use crate::host::{Answer, Home, Host};
 use crate::wait::until;
+use crate::work::sample;
 
 /// Runs the command line with an environment; answers exit code, standard output, standard error.
 fn run(home: &Home, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
@@ -47,6 +50,39 @@ fn ask(host: &Host, token: &str, method: &str, path: &str) -> Answer {
     let headers = [("authorization", bearer.as_str())];
     host.request(method, path, &headers, &[])
         .expect("the host answers")
+}
+
+#[test]
+fn logs_are_followed_with_the_token() {
+    let home = Home::new();
+    home.drop_sample(sample("traps"));
+    let host = home.start();
+    host.wait_for_plugin("traps", "ready");
+    let admin = token(&home, &["ops", "--role", "admin"]);
+    until("the token to be asked for", || {
+        host.get("/v1/status").status == 401
+    });
+    let mut follower = Command::new(env!("CARGO_BIN_EXE_oncue"))
+        .args(["logs", "-f", "--url", &host.url])
+        .env("ONCUE_TOKEN", &admin)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let out = BufReader::new(follower.stdout.take().expect("it is piped"));
+    let (tell, told) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            let _ = tell.send(line);
+        }
+    });
+    until("a line of what the handler wrote", || {
+        ask(&host, &admin, "POST", "/v1/queues/traps/messages").expect(201);
+        told.try_recv().is_ok()
+    });
+    follower.kill().expect("it runs");
+    follower.wait().expect("it ends");
+    reader.join().expect("it ends");
 }
 
 #[test]

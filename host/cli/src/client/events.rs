@@ -26,11 +26,13 @@ impl Client {
     /// # Errors
     /// As [`send`](Client::send).
     pub(crate) fn events(&self) -> Result<Events, Failure> {
-        let request = http::Request::builder()
+        let mut request = http::Request::builder()
             .uri(Request::get(&["events"]).url(&self.base))
-            .header("accept", "text/event-stream")
-            .body(())
-            .map_err(|error| super::malformed(&error))?;
+            .header("accept", "text/event-stream");
+        if let Some(token) = &self.token {
+            request = request.header(http::header::AUTHORIZATION, token.header());
+        }
+        let request = request.body(()).map_err(|error| super::malformed(&error))?;
         // Without a limit: it lasts until one end closes.
         let request = self.agent.configure_request(request);
         let response = self
