@@ -119,6 +119,11 @@ fn dead_letters_are_listed_kept_redriven_and_discarded() {
         (3, 3)
     );
 
+    // It is not overwritten: it may be the only copy.
+    let (code, _, talk) = oncue(&host, &["dlq", "export", "-O", path]);
+    assert!(code == 2 && talk.contains("exists"), "{code} {talk}");
+    assert_eq!(std::fs::read_to_string(&file).expect("the file"), kept);
+
     // Nothing is meant by saying nothing.
     for verb in ["redrive", "discard"] {
         let (code, _, talk) = oncue(&host, &["dlq", verb]);

@@ -1,6 +1,6 @@
 //! `dlq` and `redrive`: dead letters by groups or one by one; back, kept as a copy, or away.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -307,6 +307,14 @@ fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
     let exported = match &args.out {
         None => write_all(context, args, |line| context.screen.line(line))?,
         Some(path) => {
+            // Another export may be the only copy of what was discarded since.
+            let exists = || {
+                let message = format!("file \"{}\" exists; name another", path.display());
+                Failure::new(Exit::Usage, message)
+            };
+            if path.exists() {
+                return Err(exists());
+            }
             let mut file = beside(path)?;
             let failed = || format!("file \"{}\" cannot be written", path.display());
             let exported = write_all(context, args, |line| {
@@ -314,7 +322,12 @@ fn export(context: &Context, args: &ExportArgs) -> Result<(), Failure> {
                 Ok(())
             })?;
             file.as_file().sync_all().with_context(failed)?;
-            file.persist(path).with_context(failed)?;
+            match file.persist_noclobber(path) {
+                Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                    return Err(exists());
+                }
+                persisted => persisted.with_context(failed)?,
+            };
             exported
         }
     };
