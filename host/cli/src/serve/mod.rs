@@ -16,6 +16,7 @@ pub(crate) mod signals;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -145,8 +146,14 @@ impl Home {
             data: PathBuf::from(config.text("data-dir")),
             plugins: PathBuf::from(config.text("plugins-dir")),
         };
-        for (what, path) in [("data", &home.data), ("plugins", &home.plugins)] {
-            fs::create_dir_all(path).with_context(|| {
+        // Messages are for nobody else on the machine; a directory that is there stays as it is.
+        for (what, path, mode) in [
+            ("data", &home.data, 0o700),
+            ("plugins", &home.plugins, 0o777),
+        ] {
+            let mut builder = fs::DirBuilder::new();
+            let made = builder.recursive(true).mode(mode).create(path);
+            made.with_context(|| {
                 format!("{what} directory \"{}\" cannot be made", path.display())
             })?;
         }
