@@ -118,7 +118,11 @@ impl Manager {
             End::Held {
                 reason, retry_at, ..
             } => {
-                tracing::info!(%queue, %reason, "a start is held");
+                // It is tried again every second; only what is new is worth a line.
+                let known = self.queues.get(queue).and_then(|entry| entry.reason);
+                if known != Some(reason.as_str()) {
+                    tracing::info!(%queue, %reason, "a start is held");
+                }
                 (Some(reason.as_str()), Some(retry_at))
             }
         };
