@@ -65,7 +65,7 @@ fn try_document(host: &Host, flags: &[&str]) {
         .args(["--max-examples", &setting(CASES), "--seed", &setting(SEED)])
         // A host answers 429 to whoever fails to name itself again and again, which the check of
         // ignored tokens takes for a fault; the tests of http ask every route without one.
-        .args(["--exclude-checks", "ignored_auth"])
+        .args(["--exclude-checks", "ignored_auth,missing_required_header"])
         // A stream has no end.
         .args(["--exclude-path", "/v1/events", "--request-timeout", "60"])
         .args(["--generation-database", "none"])
@@ -76,7 +76,10 @@ fn try_document(host: &Host, flags: &[&str]) {
     let said = String::from_utf8_lossy(&tried.stdout);
     assert!(tried.status.success(), "{said}\n{}", host.log());
     host.get("/livez").expect(200);
-    assert!(!host.log().contains("panicked"), "{}", host.log());
+    // A guest's panic stands within a line, as the words of a task that failed.
+    let log = host.log();
+    let panicked = |line: &&str| line.starts_with("thread '") && line.contains("panicked");
+    assert_eq!(log.lines().find(panicked), None);
     let end: Vec<&str> = said.lines().rev().take(12).collect();
     for line in end.into_iter().rev() {
         eprintln!("{line}");

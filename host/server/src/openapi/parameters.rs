@@ -41,6 +41,7 @@ fn schema_of(name: &str, path: &str) -> Option<Object> {
         "token" => text("^[0-9a-f]{32}$"),
         "before" if path != "/v1/tasks" => return None,
         "task" | "before" | "since" => number(0.0, None),
+        "oncue-group-sequence" => number(0.0, Some(f64::from(u32::MAX))),
         "oncue-priority" => number(0.0, Some(9.0)),
         "max" if path.starts_with("/metrics") => number(1.0, Some(MAX_METRICS)),
         "max" => number(1.0, Some(MAX_PAGE)),

@@ -84,7 +84,7 @@ pub(super) struct ChangeSchema {
 /// `oncue export -o json`; up to 10 000 definitions.
 #[utoipa::path(
     post, path = "/v1/definitions", tag = "queues",
-    request_body = DefinitionsSchema,
+    request_body(content = Option<DefinitionsSchema>, description = "Empty changes nothing"),
     responses(
         (status = 200, description = "All of it is in force", body = Changes),
         Common, WithBody, Conflict, Unprocessable
@@ -107,7 +107,7 @@ async fn apply_definitions(
 /// What `POST /v1/definitions` would change now, or why it would be refused. Nothing is changed.
 #[utoipa::path(
     post, path = "/v1/definitions/changes", tag = "queues",
-    request_body = DefinitionsSchema,
+    request_body(content = Option<DefinitionsSchema>, description = "Empty changes nothing"),
     responses(
         (status = 200, description = "What would change", body = Changes),
         Common, WithBody, Conflict, Unprocessable
