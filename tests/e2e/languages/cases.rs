@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::host::Host;
+use crate::wait::until;
 use crate::work::outcome_of;
 
 /// A quarter of the default limits: the most that a usual message may take in any language, so
@@ -81,7 +82,12 @@ impl Case {
         assert_eq!(messages.len(), expected.len(), "{name}");
         for (message, expected) in messages.iter().zip(expected) {
             let id = self.put(host, queue, message);
-            let record = host.record_of(queue, &id);
+            // A failure is told with its own commit, its cost when the task has ended.
+            let mut record = Value::Null;
+            until("the record of a task that has ended", || {
+                record = host.record_of(queue, &id);
+                record["cost"]["peak-memory"] != 0
+            });
             assert_eq!(
                 outcome_of(&record, &id),
                 expected["outcome"],
