@@ -75,7 +75,7 @@ alarms! {
         "make room in the dead-letter queue, or name a backout queue";
     /// Dead letters wait to be looked at.
     DeadLetter = "dead-letter",
-        "look at them (oncue browse oncue.dead-letter), then redrive or remove them";
+        "look at them (oncue dlq list, oncue dlq show), then redrive or discard them";
     /// A scheduled put was refused.
     ScheduleRefused = "schedule-refused",
         "enable put, or make room in the queue; it is tried again until the next time is due";
