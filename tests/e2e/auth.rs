@@ -70,7 +70,7 @@ fn logs_are_followed_with_the_token() {
         .spawn()
         .expect("the binary runs");
     let out = BufReader::new(follower.stdout.take().expect("it is piped"));
-    let (tell, told) = mpsc::channel();
+    let (tell, told) = mpsc::sync_channel(1_000);
     let reader = std::thread::spawn(move || {
         for line in out.lines().map_while(Result::ok) {
             let _ = tell.send(line);

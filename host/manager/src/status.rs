@@ -56,9 +56,11 @@ pub struct QueueView {
     pub origins: BTreeMap<String, Origin>,
 }
 
+type Sees = dyn Fn(&QueueName) -> bool + Send + Sync;
+
 /// Which queues somebody may know of. Everyone's by default.
 #[derive(Clone, Default)]
-pub struct Seen(Option<Arc<dyn Fn(&QueueName) -> bool + Send + Sync>>);
+pub struct Seen(Option<Arc<Sees>>);
 
 impl Seen {
     /// Those for which `sees` answers true. It is asked on the manager's loop, for each queue: it

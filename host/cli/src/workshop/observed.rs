@@ -259,10 +259,10 @@ fn given_message(
 ) -> Given {
     let mut notes = tasks.iter().flat_map(|task| &task.messages);
     let noted = notes.rfind(|note| note.id == id);
-    let settles = committed
+    let mut settles = committed
         .iter()
         .flat_map(|unit| unit.settles.iter().map(|settle| (settle, unit.by_handler)));
-    let last = settles.filter(|(it, _)| it.sequence == id.sequence).last();
+    let last = settles.rfind(|(it, _)| it.sequence == id.sequence);
     // The queue manager itself removes what has expired.
     let has_expired = left.is_none()
         && last.is_some_and(|(settle, by_handler)| {

@@ -186,7 +186,7 @@ mod tests {
             .arg(beside(&path))
             .status();
         assert!(made.expect("mkfifo runs").success());
-        let (told, wait) = std::sync::mpsc::channel();
+        let (told, wait) = std::sync::mpsc::sync_channel(1);
         std::thread::spawn(move || told.send(keys.check(&path, b"code")));
         let answer = wait.recv_timeout(std::time::Duration::from_secs(60));
         let fact = answer.expect("an answer").expect_err("refused");
