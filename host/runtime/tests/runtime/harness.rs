@@ -67,6 +67,14 @@ pub(crate) fn sample(name: &str) -> &'static Artifact {
     found.expect("a sample of that name")
 }
 
+/// The manifest of a sample.
+pub(crate) fn manifest(name: &str) -> String {
+    let manifest = sample(name).manifest.map(std::fs::read_to_string);
+    manifest
+        .expect("a manifest")
+        .expect("the manifest is there")
+}
+
 pub(crate) fn queue_name(name: &str) -> QueueName {
     QueueName::new(name).expect("a valid name")
 }
@@ -101,11 +109,7 @@ impl Host {
             handle,
         };
         for name in samples {
-            let manifest = sample(name).manifest.map(std::fs::read_to_string);
-            let manifest = manifest
-                .expect("a manifest")
-                .expect("the manifest is there");
-            host.install(name, &manifest);
+            host.install(name, &manifest(name));
         }
         host
     }
