@@ -11,7 +11,7 @@ use bytes::Bytes;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::time::Timestamp;
-use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
+use oncue_core::unit_of_work::{Chain, LeaseToken, OwnerId, Revision, Unit};
 use parking_lot::Mutex;
 
 use crate::{
@@ -174,6 +174,14 @@ impl Store for Faulty {
 
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
         self.readable()?.take(take)
+    }
+
+    fn take_early(&self, take: &Take, chain: &Chain) -> Result<Vec<Message>, StoreError> {
+        self.readable()?.take_early(take, chain)
+    }
+
+    fn has_early(&self, owner: OwnerId) -> bool {
+        self.behind.has_early(owner)
     }
 
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {

@@ -65,6 +65,24 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::UnknownQueue`], or a failed read.
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError>;
 
+    /// As [`Store::take`], and behind what can be taken also messages that were put and are not yet
+    /// durable, for a task whose units follow them: it commits what it does as units of `chain`,
+    /// which are durable only after those messages, or together with them. When the put of one is
+    /// refused the chain is cut. Taken early are only messages without a key, group, delay, end of
+    /// life or correlation id; nothing behind another message is.
+    ///
+    /// # Errors
+    /// As [`Store::take`].
+    fn take_early(&self, take: &Take, _chain: &Chain) -> Result<Vec<Message>, StoreError> {
+        self.take(take)
+    }
+
+    /// Whether `owner` holds a message that is not yet durable. Once a unit is answered that was
+    /// submitted afterwards, it is, or its chain is cut.
+    fn has_early(&self, _owner: OwnerId) -> bool {
+        false
+    }
+
     /// Gives taken messages back as they were, where they were. Nothing is written. Those that
     /// `owner` does not hold are passed over, so a second release is harmless.
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]);

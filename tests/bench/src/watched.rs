@@ -12,7 +12,7 @@ use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::Counts;
 use oncue_core::time::Timestamp;
-use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
+use oncue_core::unit_of_work::{Chain, LeaseToken, OwnerId, Revision, Unit};
 use oncue_store::{
     Browse, Browsed, ChangeSink, Commit, Due, KnownKey, Page, Recovered, StopReason, Store,
     StoreError, StoreStatus, Take,
@@ -120,6 +120,14 @@ impl Store for Watched {
 
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
         self.behind.take(take)
+    }
+
+    fn take_early(&self, take: &Take, chain: &Chain) -> Result<Vec<Message>, StoreError> {
+        self.behind.take_early(take, chain)
+    }
+
+    fn has_early(&self, owner: OwnerId) -> bool {
+        self.behind.has_early(owner)
     }
 
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {

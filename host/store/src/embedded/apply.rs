@@ -1,6 +1,8 @@
 //! What a batch changes in memory, once it is durable.
 
-use oncue_core::message::MAX_PRIORITY;
+use oncue_core::message::{MAX_PRIORITY, MessageId};
+use oncue_core::quick_hash::QuickMap;
+use oncue_core::unit_of_work::{IdempotencyKey, OwnerId};
 
 use super::codec::{Cursors, QueueRow};
 use super::engine::Engine;
@@ -12,13 +14,14 @@ use crate::KnownKey;
 
 impl Index {
     /// Applies a batch and tells the sink. The engine holds it already, when it is durable at all.
-    pub(super) fn apply(&mut self, engine: &Engine, batch: Batch) {
+    /// `held` are messages it puts that somebody has taken before.
+    pub(super) fn apply(&mut self, engine: &Engine, batch: Batch, held: &QuickMap<u64, OwnerId>) {
         if batch.is_durable() {
             self.view = engine.view();
         }
         let mut touched: Vec<Key> = batch.groups.keys().cloned().collect();
         for effect in batch.effects {
-            self.apply_effect(effect, &mut touched);
+            self.apply_effect(effect, &mut touched, held);
         }
         for (number, delta) in batch.queues {
             if let Some(queue) = self.queues.get_mut(&number) {
@@ -44,7 +47,12 @@ impl Index {
         self.tell();
     }
 
-    fn apply_effect(&mut self, effect: Effect, touched: &mut Vec<Key>) {
+    fn apply_effect(
+        &mut self,
+        effect: Effect,
+        touched: &mut Vec<Key>,
+        held: &QuickMap<u64, OwnerId>,
+    ) {
         match effect {
             Effect::MakeQueue(number, name) => {
                 self.names.insert(name.clone(), number);
@@ -69,8 +77,11 @@ impl Index {
                 standing,
                 warm,
             } => {
-                self.highest_put = self.highest_put.max(facts.sequence);
-                self.recent.insert(facts.sequence);
+                self.notes_put(facts.sequence);
+                if let Some(owner) = held.get(&facts.sequence) {
+                    self.apply_in_hand(*owner, facts, standing);
+                    return;
+                }
                 if let Some(message) = warm {
                     self.warm.insert(facts.sequence, message);
                 }
@@ -83,8 +94,7 @@ impl Index {
                 body,
                 dead_letter,
             } => {
-                self.highest_put = self.highest_put.max(facts.sequence);
-                self.recent.insert(facts.sequence);
+                self.notes_put(facts.sequence);
                 self.count(facts.queue, &own_counts(&facts, Some(standing.home)));
                 self.loose.bytes += facts.size;
                 let message = LooseMessage {
@@ -97,17 +107,36 @@ impl Index {
                 self.set_loose(message);
                 touch(&facts, touched);
             }
-            Effect::LooseKey { queue, key, id } => {
-                let known = KnownKey {
-                    id,
-                    body_digest: key.body_digest,
-                };
-                self.loose
-                    .key_ends
-                    .insert((key.until, queue, key.key.clone()));
-                self.loose.keys.insert((queue, key.key), (known, key.until));
-            }
+            Effect::LooseKey { queue, key, id } => self.apply_loose_key(queue, key, id),
         }
+    }
+
+    fn apply_loose_key(&mut self, queue: QueueNo, key: IdempotencyKey, id: MessageId) {
+        let known = KnownKey {
+            id,
+            body_digest: key.body_digest,
+        };
+        self.loose
+            .key_ends
+            .insert((key.until, queue, key.key.clone()));
+        self.loose.keys.insert((queue, key.key), (known, key.until));
+    }
+
+    fn notes_put(&mut self, sequence: u64) {
+        self.highest_put = self.highest_put.max(sequence);
+        self.recent.insert(sequence);
+    }
+
+    /// A message was put that `owner` has taken before.
+    fn apply_in_hand(&mut self, owner: OwnerId, facts: Facts, standing: Standing) {
+        self.count(facts.queue, &own_counts(&facts, None));
+        let held = Held {
+            owner,
+            committing: false,
+            facts,
+            standing,
+        };
+        self.held.insert(held.facts.sequence, held);
     }
 
     fn apply_settled(

@@ -15,7 +15,7 @@ use super::facts::Held;
 use super::group_plan::GroupWork;
 use super::index::Index;
 use super::layout::{self, QueueNo, Space};
-use super::plan::{Batch, stopped};
+use super::plan::{Batch, Deferred, stopped};
 use crate::{CommitError, StoreError};
 
 /// The first put under a key: its id and digest.
@@ -70,14 +70,17 @@ impl Batch {
         let mut seen = BTreeSet::new();
         let mut all = Vec::with_capacity(unit.settles.len());
         for settle in &unit.settles {
-            let held = index.held.get(&settle.sequence.0).filter(|held| {
+            let sequence = settle.sequence.0;
+            let held = index.held.get(&sequence).cloned();
+            let held = held.or_else(|| self.deferred.get(&sequence).map(Deferred::held));
+            let held = held.filter(|held| {
                 Some(held.owner) == unit.owner
                     && !held.committing
                     && index.number(&settle.queue) == Some(held.facts.queue)
             });
             match held {
                 Some(held) if unit.settles.len() == 1 || seen.insert(settle.sequence) => {
-                    all.push(held.clone());
+                    all.push(held);
                 }
                 _ => return Err(CommitError::Fenced),
             }

@@ -14,9 +14,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use oncue_core::unit_of_work::{Receipt, Unit};
+use oncue_core::quick_hash::{QuickMap, QuickSet};
+use oncue_core::unit_of_work::{OwnerId, Receipt, Unit};
 
 use super::check::Room;
+use super::early::Noted;
 use super::engine::{Engine, WriteFault};
 use super::plan::{Batch, Progress, stopped};
 use super::shared::Shared;
@@ -46,6 +48,8 @@ pub(super) struct Inbox {
     pub(super) closing: bool,
     /// The engine is closed and may be opened again.
     pub(super) poked: bool,
+    /// Units only gather, until the store closes.
+    pub(super) paused: bool,
 }
 
 impl Inbox {
@@ -67,6 +71,10 @@ pub(super) struct Waiting {
     pub(super) unit: Unit,
     pub(super) answer: CommitAnswer,
     pub(super) bytes: u64,
+    /// Its puts that tasks may begin on, or that hold up such.
+    pub(super) noted: Vec<Noted>,
+    /// A batch went before it, so that who has its message in hand can settle it in the next.
+    pub(super) waited: bool,
 }
 
 /// About how much memory a unit takes.
@@ -87,17 +95,20 @@ pub(super) fn weight(unit: &Unit) -> u64 {
     UNIT_BYTES + puts + values + settles.saturating_mul(UNIT_BYTES)
 }
 
-/// A batch whose fate the next opening of the engine decides.
-struct InDoubt {
+/// A batch that is planned whole, and what follows its fate.
+struct Prepared {
     batch: Batch,
     answers: Vec<(CommitAnswer, Receipt)>,
+    /// Puts of it that are noted as early.
+    noted: Vec<Noted>,
 }
 
 /// The committer.
 pub(super) struct Committer {
     shared: Arc<Shared>,
     progress: Progress,
-    in_doubt: Option<InDoubt>,
+    /// The batch whose fate the next opening of the engine decides.
+    in_doubt: Option<Prepared>,
     /// Rows and effects of the last batch: the next one will have about as many.
     last: [usize; 2],
 }
@@ -123,9 +134,12 @@ impl Committer {
     /// Waits for units, and takes what fits into one batch.
     fn gather(&self) -> Option<Vec<Waiting>> {
         let mut inbox = self.shared.inbox.lock();
-        while inbox.units.is_empty() && !inbox.poked {
+        while (inbox.units.is_empty() || inbox.paused) && !inbox.poked {
             if inbox.closing {
-                return None;
+                if inbox.units.is_empty() {
+                    return None;
+                }
+                break;
             }
             self.shared.arrived.wait(&mut inbox);
         }
@@ -146,41 +160,37 @@ impl Committer {
     fn process(&mut self, units: Vec<Waiting>) {
         if let Some(StopReason::SyncFailed) = self.shared.stop_reason() {
             let why = "a sync failed; restart, so that what is on disk can be read back".to_owned();
-            refuse(units, &CommitError::Stopped(why));
+            self.refuse(units, &CommitError::Stopped(why));
             return;
         }
         if !self.ensure_open() {
-            refuse(units, &CommitError::Full);
+            self.refuse(units, &CommitError::Full);
             return;
         }
         let shared = self.shared.clone();
         let engine = shared.engine.read();
         let Some(open) = engine.as_ref() else {
-            refuse(units, &CommitError::Full);
+            self.refuse(units, &CommitError::Full);
             return;
         };
-        let Some((batch, answers)) = self.plan(open, units) else {
+        let Some(prepared) = self.plan(open, units) else {
             return;
         };
-        if batch.is_durable() {
-            match open.write(batch.changes()) {
+        if prepared.batch.is_durable() {
+            match open.write(prepared.batch.changes()) {
                 Ok(took) => self.shared.sync_times.record(took),
                 Err(fault) => {
                     drop(engine);
-                    self.write_failed(fault, InDoubt { batch, answers });
+                    self.write_failed(fault, prepared);
                     return;
                 }
             }
         }
-        self.finish(open, batch, answers);
+        self.finish(open, prepared);
     }
 
     /// Plans all units that can be applied; refuses the others.
-    fn plan(
-        &self,
-        engine: &Engine,
-        units: Vec<Waiting>,
-    ) -> Option<(Batch, Vec<(CommitAnswer, Receipt)>)> {
+    fn plan(&self, engine: &Engine, units: Vec<Waiting>) -> Option<Prepared> {
         let room = Room {
             disk_full: self.shared.stop_reason() == Some(StopReason::Full),
             loose_bytes_max: self.shared.options.volatile_bytes_max,
@@ -191,45 +201,124 @@ impl Committer {
         let [rows, effects] = self.last.map(|last| last.min(BATCH_UNITS_MAX));
         batch.own.reserve(rows);
         batch.effects.reserve(effects);
-        let mut answers = Vec::with_capacity(units.len());
-        for Waiting { unit, answer, .. } in units {
-            // One unit at a time: takes and releases get their turn in between.
-            let mut index = self.shared.index.lock();
-            let settled: Vec<u64> = unit
-                .settles
-                .iter()
-                .map(|settle| settle.sequence.0)
-                .collect();
-            let planned = batch.check(engine, &mut index, &unit, room);
-            match planned.and_then(|checked| batch.plan(engine, &index, unit, checked)) {
-                Ok(receipt) => {
-                    for sequence in settled {
-                        index.mark_committing(sequence, true);
-                    }
-                    answers.push((answer, receipt));
-                }
-                // Cuts the unit's chain, so that later ones of it in this batch are refused too.
-                Err(error) => answer.send(Err(error)),
+        let mut prepared = Prepared {
+            batch,
+            answers: Vec::with_capacity(units.len()),
+            noted: Vec::new(),
+        };
+        let settled = settled_beside(&units);
+        let mut units = VecDeque::from(units);
+        let mut next = VecDeque::new();
+        while let Some(mut waiting) = units.pop_front() {
+            let early = self.shared.early_holder(&waiting.noted);
+            let is_settled = matches!(*waiting.noted, [(_, one)] if settled.contains(&one));
+            if early.is_some() && !is_settled && !waiting.waited {
+                waiting.waited = true;
+                prepared
+                    .batch
+                    .keep_room(&self.shared.index.lock(), &waiting.unit);
+                next.push_back(waiting);
+                continue;
             }
+            if prepared.batch.must_come_before(&waiting.unit) {
+                units.push_front(waiting);
+                break;
+            }
+            self.plan_unit(engine, &mut prepared, waiting, room, early);
         }
+        next.append(&mut units);
+        self.wait_for_the_next_batch(next);
         let mut index = self.shared.index.lock();
+        let batch = &mut prepared.batch;
+        batch.plan_deferred();
         let finished = batch
             .plan_forgetting(engine, &index)
             .and_then(|()| batch.finish(engine, &index));
-        if let Err(error) = finished {
-            tracing::error!(%error, "a batch cannot be planned");
-            index.unmark(&batch);
-            drop(index);
-            let error = stopped(error);
-            for (answer, _) in answers {
-                answer.send(Err(error.clone()));
-            }
-            return None;
+        let Err(error) = finished else {
+            return Some(prepared);
+        };
+        tracing::error!(%error, "a batch cannot be planned");
+        index.unmark(batch);
+        drop(index);
+        self.shared.refuse_early(&prepared.noted);
+        let error = stopped(error);
+        for (answer, _) in prepared.answers {
+            answer.send(Err(error.clone()));
         }
-        Some((batch, answers))
+        None
     }
 
-    fn finish(&mut self, engine: &Engine, batch: Batch, answers: Vec<(CommitAnswer, Receipt)>) {
+    /// Plans one unit, or refuses it. `early` has taken its one put already.
+    fn plan_unit(
+        &self,
+        engine: &Engine,
+        prepared: &mut Prepared,
+        waiting: Waiting,
+        room: Room,
+        early: Option<OwnerId>,
+    ) {
+        let Prepared {
+            batch,
+            answers,
+            noted: all_noted,
+        } = prepared;
+        let Waiting {
+            unit,
+            answer,
+            noted,
+            ..
+        } = waiting;
+        // One unit at a time: takes and releases get their turn in between.
+        let mut index = self.shared.index.lock();
+        let settled: Vec<u64> = unit
+            .settles
+            .iter()
+            .map(|settle| settle.sequence.0)
+            .collect();
+        let removed = batch.removed.len();
+        let planned = batch.check(engine, &mut index, &unit, room);
+        match planned.and_then(|checked| batch.plan(engine, &index, unit, checked, early)) {
+            Ok(receipt) => {
+                for sequence in settled {
+                    index.mark_committing(sequence, true);
+                }
+                self.shared.mark_removed(batch.removed.get(removed..));
+                answers.push((answer, receipt));
+                all_noted.extend(noted);
+            }
+            // Cuts the unit's chain, so that later ones of it in this batch are refused too.
+            Err(error) => {
+                self.shared.refuse_early(&noted);
+                answer.send(Err(error));
+            }
+        }
+    }
+
+    /// The next batch begins with these units.
+    fn wait_for_the_next_batch(&self, units: VecDeque<Waiting>) {
+        if units.is_empty() {
+            return;
+        }
+        let mut inbox = self.shared.inbox.lock();
+        for waiting in units.into_iter().rev() {
+            inbox.bytes += waiting.bytes;
+            inbox.units.push_front(waiting);
+        }
+    }
+
+    fn refuse(&self, units: Vec<Waiting>, error: &CommitError) {
+        for waiting in units {
+            self.shared.refuse_early(&waiting.noted);
+            waiting.answer.send(Err(error.clone()));
+        }
+    }
+
+    fn finish(&mut self, engine: &Engine, prepared: Prepared) {
+        let Prepared {
+            batch,
+            answers,
+            noted,
+        } = prepared;
         self.progress = batch.progress.clone();
         self.last = [batch.own.len(), batch.effects.len()];
         // Before memory shows the batch: it may bring a row below those before it.
@@ -243,7 +332,15 @@ impl Committer {
                 .store(self.progress.commit, Ordering::Release);
         }
         let mut index = self.shared.index.lock();
-        index.apply(engine, batch);
+        // With the index locked: for whoever takes, they are in one place or in the other.
+        let held = match noted.is_empty() {
+            true => QuickMap::default(),
+            false => self.shared.early.lock().applied(&noted),
+        };
+        for (queue, _) in batch.names.iter().filter(|(_, number)| number.is_none()) {
+            self.shared.early.lock().forget(queue);
+        }
+        index.apply(engine, batch, &held);
         self.shared
             .volatile_bytes
             .store(index.loose.bytes, Ordering::Relaxed);
@@ -256,7 +353,7 @@ impl Committer {
         }
     }
 
-    fn write_failed(&mut self, fault: WriteFault, in_doubt: InDoubt) {
+    fn write_failed(&mut self, fault: WriteFault, in_doubt: Prepared) {
         match fault {
             WriteFault::Sync(error) => {
                 tracing::error!(
@@ -265,6 +362,7 @@ impl Committer {
                 );
                 self.shared.stop(StopReason::SyncFailed);
                 let why = format!("a sync failed ({error})");
+                self.shared.refuse_early(&in_doubt.noted);
                 for (answer, _) in in_doubt.answers {
                     answer.send(Err(CommitError::Unknown(why.clone())));
                 }
@@ -298,7 +396,7 @@ impl Committer {
                 return false;
             }
         };
-        let Some(InDoubt { batch, answers }) = self.in_doubt.take() else {
+        let Some(prepared) = self.in_doubt.take() else {
             return true;
         };
         let shared = self.shared.clone();
@@ -307,10 +405,16 @@ impl Committer {
             // Closed meanwhile: nothing is taken any more.
             return false;
         };
-        if recovered == batch.progress.commit {
-            self.finish(engine, batch, answers);
+        if recovered == prepared.batch.progress.commit {
+            self.finish(engine, prepared);
             return true;
         }
+        let Prepared {
+            batch,
+            answers,
+            noted,
+        } = prepared;
+        self.shared.refuse_early(&noted);
         if answers.is_empty() {
             shared.index.lock().give_back(engine, &batch);
         } else {
@@ -323,8 +427,11 @@ impl Committer {
     }
 }
 
-fn refuse(units: Vec<Waiting>, error: &CommitError) {
-    for waiting in units {
-        waiting.answer.send(Err(error.clone()));
+/// The messages that units settle, when one of the units beside them may have put one of those.
+fn settled_beside(units: &[Waiting]) -> QuickSet<u64> {
+    if units.iter().all(|waiting| waiting.noted.is_empty()) {
+        return QuickSet::default();
     }
+    let settles = units.iter().flat_map(|waiting| &waiting.unit.settles);
+    settles.map(|settle| settle.sequence.0).collect()
 }

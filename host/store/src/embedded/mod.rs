@@ -7,6 +7,7 @@
 //! | `window`, `index`, `group` | what is in memory: fronts of indexes, who holds what |
 //! | `warm`, `recent`, `hash` | what spares the hot path a read or a slow hash |
 //! | `select`, `look`, `browse` | takes, claims and looks |
+//! | `early` | messages that a task may begin on before they are durable |
 //! | `check`, `plan`, `group_plan`, `forget` | units of work become one batch |
 //! | `committer`, `apply` | the batch becomes durable, then visible |
 //! | `recovery`, `journal`, `rebuild` | opening, also after damage |
@@ -27,6 +28,7 @@ mod check;
 mod codec;
 mod committer;
 mod due;
+mod early;
 mod engine;
 mod facts;
 mod fill;
@@ -58,7 +60,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use oncue_core::message::Message;
-use oncue_core::unit_of_work::OwnerId;
+use oncue_core::unit_of_work::{Chain, OwnerId};
 use parking_lot::Mutex;
 
 pub use self::options::{EmbeddedOptions, OpenError};
@@ -71,7 +73,7 @@ use self::layout::QueueNo;
 use self::look::read_message;
 use self::plan::{Batch, Progress};
 use self::shared::Shared;
-use crate::{Recovered, StoreError};
+use crate::{Recovered, Select, StoreError, Take, fail_point};
 
 /// A durable store in a directory.
 ///
@@ -142,6 +144,13 @@ impl EmbeddedStore {
         self.shared.rows_read.load(Ordering::Relaxed)
     }
 
+    /// From now on units are accepted and not written, or are written again. For tests of what
+    /// happens in between.
+    pub fn pause_commits(&self, paused: bool) {
+        self.shared.inbox.lock().paused = paused;
+        self.shared.arrived.notify_one();
+    }
+
     /// Calls `f` with the engine and the index locked, then tells the sink.
     fn with<R>(
         &self,
@@ -166,6 +175,58 @@ impl EmbeddedStore {
             tracing::error!("the disk guard has ended with a panic");
         }
         progress
+    }
+
+    /// Takes messages; with a chain, after the durable ones also those that are not yet.
+    fn take_with(&self, take: &Take, chain: Option<&Chain>) -> Result<Vec<Message>, StoreError> {
+        let engine = self.shared.engine.read();
+        let engine = engine.as_ref().ok_or_else(closed)?;
+        let mut index = self.shared.index.lock();
+        let chosen = index.take(engine, take);
+        let number = index.number(&take.queue);
+        let early = match (&chosen, chain) {
+            (Ok(chosen), Some(chain)) => {
+                self.take_young(&index, take, chain, take.max.saturating_sub(chosen.len()))
+            }
+            _ => Vec::new(),
+        };
+        index.tell();
+        drop(index);
+        let (chosen, Some(number)) = (chosen?, number) else {
+            return Ok(early);
+        };
+        let mut messages = match self.read_chosen(engine, take.owner, number, chosen) {
+            Ok(messages) => messages,
+            Err(error) => {
+                let mut given_back = self.shared.early.lock();
+                for message in &early {
+                    given_back.release(take.owner, message.header.id.sequence.0);
+                }
+                return Err(error);
+            }
+        };
+        messages.extend(early);
+        if !messages.is_empty() {
+            fail_point::abort_at(fail_point::TAKE_ABORT);
+        }
+        Ok(messages)
+    }
+
+    /// Takes messages that are not yet durable. The index is locked: none of them becomes durable
+    /// meanwhile, so what is taken is behind what is durable.
+    fn take_young(&self, index: &Index, take: &Take, chain: &Chain, max: usize) -> Vec<Message> {
+        let number = index.number(&take.queue);
+        let Some(queue) = number.and_then(|number| index.queues.get(&number)) else {
+            return Vec::new();
+        };
+        if max == 0 || take.select != Select::Next || self.shared.stop_reason().is_some() {
+            return Vec::new();
+        }
+        let depth = u64::try_from(queue.counts.depth()).unwrap_or(0);
+        let mut early = self.shared.early.lock();
+        early.follow(&take.queue);
+        self.shared.follows.store(true, Ordering::Release);
+        early.take(&take.queue, depth, (take.owner, chain), max)
     }
 
     /// Reads the messages that a take has chosen; gives them all back when one cannot be read.

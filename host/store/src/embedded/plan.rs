@@ -13,8 +13,8 @@ use oncue_core::message::{Attempts, DeadLetter, Header, MessageId};
 use oncue_core::names::QueueName;
 use oncue_core::queue::Counts;
 use oncue_core::unit_of_work::{
-    Disposition, IdempotencyKey, Receipt, RecordChange, RecordKind, Revision, StateWrite, Unit,
-    Wait,
+    Disposition, IdempotencyKey, OwnerId, Put, Receipt, RecordChange, RecordKind, Revision,
+    StateWrite, Unit, Wait,
 };
 
 use super::check::Checked;
@@ -85,6 +85,32 @@ pub(super) enum Effect {
     DeleteQueue(QueueName),
 }
 
+/// A put whose message a task has taken before it is durable.
+#[derive(Debug)]
+pub(super) struct Deferred {
+    pub(super) put: Put,
+    pub(super) queue: QueueNo,
+    pub(super) owner: OwnerId,
+}
+
+impl Deferred {
+    /// The message as if it were there, for the checks of the unit that settles it.
+    pub(super) fn held(&self) -> Held {
+        let standing = Standing {
+            home: Home::Free,
+            attempts: Attempts::default(),
+            placed: false,
+            dead: false,
+        };
+        Held {
+            owner: self.owner,
+            committing: false,
+            facts: Facts::new(self.queue, &self.put.header, 0),
+            standing,
+        }
+    }
+}
+
 /// What the committer remembers between batches; the durable part stands in the marks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
@@ -105,6 +131,11 @@ pub(super) struct Batch {
     /// Rows that no other unit of the batch can touch, as they are of a message that is put by it,
     /// or was held by it: in no order, one per key.
     pub(super) own: Vec<(Space, RowKey, Planned)>,
+    /// Puts that a task has taken already: planned at the end, unless the task's own unit in the
+    /// batch removes them again.
+    pub(super) deferred: QuickMap<u64, Deferred>,
+    /// Those that were removed so: nothing of them is written.
+    pub(super) removed: Vec<u64>,
     /// For use within the sealing of bodies.
     pub(super) buffer: Vec<u8>,
     pub(super) effects: Vec<Effect>,
@@ -128,6 +159,8 @@ impl Batch {
         Self {
             rows: BTreeMap::new(),
             own: Vec::new(),
+            deferred: QuickMap::default(),
+            removed: Vec::new(),
             buffer: Vec::new(),
             effects: Vec::new(),
             groups: BTreeMap::new(),
@@ -158,6 +191,7 @@ impl Batch {
         index: &Index,
         unit: Unit,
         checked: Checked,
+        early: Option<OwnerId>,
     ) -> Result<Receipt, CommitError> {
         let replaced = match &unit.task {
             Some(row) => self
@@ -182,7 +216,10 @@ impl Batch {
                 let number = self
                     .number(index, &put.queue)
                     .expect("the check has found the queue");
-                self.plan_put(put, number);
+                match early {
+                    Some(owner) => self.defer(put, number, owner),
+                    None => self.plan_put(put, number),
+                }
             }
         }
         for write in unit.writes {
@@ -199,6 +236,42 @@ impl Batch {
             commit,
             puts: checked.answers,
         })
+    }
+
+    /// A put that `owner` has taken already.
+    fn defer(&mut self, put: Put, queue: QueueNo, owner: OwnerId) {
+        let sequence = put.header.id.sequence.0;
+        *self.depths.entry(queue).or_default() += 1;
+        self.ids.insert(sequence);
+        let deferred = Deferred { put, queue, owner };
+        self.deferred.insert(sequence, deferred);
+    }
+
+    /// Keeps room in their queues for the puts of a unit that begins the next batch.
+    pub(super) fn keep_room(&mut self, index: &Index, unit: &Unit) {
+        for put in &unit.puts {
+            if let Some(number) = self.number(index, &put.queue) {
+                *self.depths.entry(number).or_default() += 1;
+            }
+        }
+    }
+
+    /// Plans the puts that the batch does not remove again.
+    pub(super) fn plan_deferred(&mut self) {
+        for (_, Deferred { put, queue, .. }) in std::mem::take(&mut self.deferred) {
+            *self.depths.entry(queue).or_default() -= 1;
+            self.plan_put(put, queue);
+        }
+    }
+
+    /// True for a unit that does with a put of this batch what its rows must be written for: it
+    /// belongs into the next one.
+    pub(super) fn must_come_before(&self, unit: &Unit) -> bool {
+        !self.deferred.is_empty()
+            && unit.settles.iter().any(|settle| {
+                settle.disposition != Disposition::Remove
+                    && self.deferred.contains_key(&settle.sequence.0)
+            })
     }
 
     pub(super) fn number(&self, index: &Index, name: &QueueName) -> Option<QueueNo> {
@@ -261,6 +334,11 @@ impl Batch {
         let Held {
             facts, standing, ..
         } = held;
+        if self.deferred.remove(&facts.sequence).is_some() {
+            *self.depths.entry(facts.queue).or_default() -= 1;
+            self.removed.push(facts.sequence);
+            return;
+        }
         let stand = |home: Home, attempts: Attempts| Standing {
             home,
             attempts,
@@ -321,7 +399,7 @@ impl Batch {
         });
     }
 
-    fn plan_put(&mut self, put: oncue_core::unit_of_work::Put, number: QueueNo) {
+    fn plan_put(&mut self, put: Put, number: QueueNo) {
         let mut header = put.header;
         header.size = put.body.len() as u64;
         let id = header.id;

@@ -1,15 +1,16 @@
 //! What the callers' threads, the committer and the guard share, and in which order they lock it.
 //!
-//! Lock order: engine, then index, then (alone) inbox or stop. The engine is locked for writing
-//! only while it is closed and opened again after a failed write.
+//! Lock order: engine, then index, then (alone) inbox or stop, then early (see `early.rs`). The
+//! engine is locked for writing only while it is closed and opened again after a failed write.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::codec::MetaMarkRow;
 use super::committer::Inbox;
+use super::early::Early;
 use super::engine::{Engine, unavailable};
 use super::guard::{HighWater, Home};
 use super::index::Index;
@@ -28,6 +29,10 @@ pub(super) struct Shared {
     pub(super) engine: RwLock<Option<Engine>>,
     pub(super) index: Mutex<Index>,
     pub(super) inbox: Mutex<Inbox>,
+    /// Messages that tasks may begin on before they are durable.
+    pub(super) early: Mutex<Early>,
+    /// Some queue is followed there.
+    pub(super) follows: AtomicBool,
     /// A unit has come, or the store closes.
     pub(super) arrived: Condvar,
     /// The store closes.
@@ -69,6 +74,8 @@ impl Shared {
             engine: RwLock::new(Some(engine)),
             index: Mutex::new(index),
             inbox: Mutex::new(Inbox::default()),
+            early: Mutex::default(),
+            follows: AtomicBool::new(false),
             arrived: Condvar::new(),
             ending: Condvar::new(),
             stop: Mutex::new(None),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::time::Timestamp;
-use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
+use oncue_core::unit_of_work::{Chain, LeaseToken, OwnerId, Revision, Unit};
 
 use super::codec::{self, Address};
 use super::committer::{Waiting, weight};
@@ -17,7 +17,6 @@ use super::index::Index;
 use super::layout::{self, Space};
 use super::look::read_parts;
 use super::{EmbeddedStore, check, closed, write_last};
-use crate::fail_point;
 use crate::{
     Browse, Browsed, ChangeSink, Commit, CommitError, Due, KnownKey, Page, Recovered, StopReason,
     Store, StoreError, StoreStatus, Take,
@@ -55,21 +54,15 @@ impl Store for EmbeddedStore {
     }
 
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
-        let engine = self.shared.engine.read();
-        let engine = engine.as_ref().ok_or_else(closed)?;
-        let mut index = self.shared.index.lock();
-        let chosen = index.take(engine, take);
-        index.tell();
-        let number = index.number(&take.queue);
-        drop(index);
-        let (chosen, Some(number)) = (chosen?, number) else {
-            return Ok(Vec::new());
-        };
-        let messages = self.read_chosen(engine, take.owner, number, chosen)?;
-        if !messages.is_empty() {
-            fail_point::abort_at(fail_point::TAKE_ABORT);
-        }
-        Ok(messages)
+        self.take_with(take, None)
+    }
+
+    fn take_early(&self, take: &Take, chain: &Chain) -> Result<Vec<Message>, StoreError> {
+        self.take_with(take, Some(chain))
+    }
+
+    fn has_early(&self, owner: OwnerId) -> bool {
+        self.shared.follows.load(Ordering::Acquire) && self.shared.early.lock().has_taken(owner)
     }
 
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {
@@ -81,6 +74,8 @@ impl Store for EmbeddedStore {
                 });
                 if held.is_some() {
                     index.let_go(engine, sequence.0);
+                } else if self.shared.follows.load(Ordering::Acquire) {
+                    self.shared.early.lock().release(owner, sequence.0);
                 }
             }
             Ok(())
@@ -104,10 +99,17 @@ impl Store for EmbeddedStore {
             return Commit::refused(&unit, busy);
         }
         inbox.bytes += bytes;
+        // With the inbox locked: noted is what waits, and in hand is nothing that does not.
+        let noted = match self.shared.follows.load(Ordering::Acquire) {
+            true => self.shared.early.lock().note(&unit),
+            false => Vec::new(),
+        };
         inbox.units.push_back(Waiting {
             unit,
             answer,
             bytes,
+            noted,
+            waited: false,
         });
         drop(inbox);
         self.shared.arrived.notify_one();

@@ -15,6 +15,7 @@ mod busy;
 mod crash;
 mod damage;
 mod disk;
+mod early;
 mod opening;
 mod windows;
 
