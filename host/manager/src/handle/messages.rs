@@ -107,7 +107,9 @@ impl Handle {
             cells.push(cell);
         }
         let began = self.shared.trace_time();
-        let answer = self.shared.store.commit(unit).await;
+        let commit = self.shared.store.commit(unit);
+        cells.each(crate::tasks::linger::tell_of_put);
+        let answer = commit.await;
         if let Err(error) = &answer {
             self.shared.note_refusal(error);
         }
@@ -350,6 +352,12 @@ impl Cells {
         match &self.first {
             None => self.first = Some(cell),
             Some(_) => self.more.push(cell),
+        }
+    }
+
+    fn each(&self, mut look: impl FnMut(&QueueCell)) {
+        for cell in self.first.iter().chain(&self.more) {
+            look(cell);
         }
     }
 

@@ -51,6 +51,8 @@ pub struct QueueCell {
     pub(super) removals: AtomicU64,
     /// A task waits for the next message ([`crate::tasks::linger`]).
     pub(crate) lingers: AtomicBool,
+    /// Tasks that wait and are to be told of puts that are not yet durable.
+    pub(crate) early_waits: AtomicU32,
     /// A put was refused for want of room, and the loop has not seen it yet.
     pub(super) refused: AtomicBool,
     /// Messages that applications and handlers put.
@@ -95,6 +97,7 @@ impl QueueCell {
             heeds_messages: AtomicBool::new(true),
             removals: AtomicU64::new(0),
             lingers: AtomicBool::new(false),
+            early_waits: AtomicU32::new(0),
             refused: AtomicBool::new(false),
             puts: AtomicU64::new(0),
         })

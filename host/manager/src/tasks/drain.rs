@@ -183,7 +183,10 @@ impl<H: Handler> Drain<'_, H> {
                 most = self.pace.fetch();
             }
         }
-        let taken = session.take(session.owner(), &session.cell, Select::Next, most);
+        let taken = match one_by_one || !session.may_begin_early() {
+            true => session.take(session.owner(), &session.cell, Select::Next, most),
+            false => session.take_early(most),
+        };
         session.first_get_answered();
         let taken = taken?;
         let found = !taken.is_empty();
@@ -194,7 +197,18 @@ impl<H: Handler> Drain<'_, H> {
     /// No message can be taken now: perhaps because those under way hold their groups.
     async fn nothing_there(&mut self) -> Next {
         let session = self.session;
-        if !session.oldest_answered().await {
+        let arrives = async {
+            match self.single || !session.may_begin_early() {
+                true => std::future::pending().await,
+                false => session.put_comes().await,
+            }
+        };
+        let answered = tokio::select! {
+            biased;
+            answered = session.oldest_answered() => answered,
+            () = arrives => return Next::Go,
+        };
+        if !answered {
             return Next::Empty;
         }
         session.take_answers();

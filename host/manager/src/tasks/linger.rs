@@ -32,6 +32,35 @@ impl Drop for Lingers<'_> {
     }
 }
 
+/// A task that may begin on messages before they are durable waits for one, until this is dropped:
+/// it is told of puts.
+struct EarlyWait<'a>(Option<&'a QueueCell>);
+
+impl<'a> EarlyWait<'a> {
+    fn begin(session: &'a TaskSession) -> Self {
+        let cell = session.may_begin_early().then_some(&*session.cell);
+        if let Some(cell) = cell {
+            cell.early_waits.fetch_add(1, Ordering::SeqCst);
+        }
+        Self(cell)
+    }
+}
+
+impl Drop for EarlyWait<'_> {
+    fn drop(&mut self) {
+        if let Some(cell) = self.0 {
+            cell.early_waits.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Messages were put that are not yet durable: tasks that wait and may begin on them are told.
+pub(crate) fn tell_of_put(cell: &QueueCell) {
+    if cell.early_waits.load(Ordering::SeqCst) > 0 {
+        cell.arrivals.notify_waiters();
+    }
+}
+
 /// True when a change is one message that a waiting task takes: it need not wake the loop. The
 /// caller then wakes the task. More than one are for more than one task.
 pub(crate) fn is_met(cell: &QueueCell, delta: &Counts) -> bool {
@@ -40,6 +69,14 @@ pub(crate) fn is_met(cell: &QueueCell, delta: &Counts) -> bool {
 }
 
 impl TaskSession {
+    /// Waits until a message is put or becomes ready.
+    pub(crate) async fn put_comes(&self) {
+        let mut arrival = pin!(self.cell.arrivals.notified());
+        arrival.as_mut().enable();
+        let _early = EarlyWait::begin(self);
+        arrival.await;
+    }
+
     /// Waits until another message may be there, at most until `patience` is over. False when the
     /// task is to end.
     pub(crate) async fn another_comes(&self, patience: impl Future<Output = ()>) -> bool {
@@ -58,6 +95,7 @@ impl TaskSession {
         let Some(lingers) = Lingers::begin(&self.cell) else {
             return false;
         };
+        let _early = EarlyWait::begin(self);
         let comes = tokio::select! {
             biased;
             () = arrival => true,

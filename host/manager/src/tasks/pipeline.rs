@@ -15,7 +15,7 @@ use std::task::Poll;
 use oncue_core::definition::TriggerType;
 use oncue_core::message::{DeadLetterReason, Message};
 use oncue_core::outcome::Outcome;
-use oncue_core::unit_of_work::{Chain, OwnerId, Receipt};
+use oncue_core::unit_of_work::{Chain, OwnerId, Receipt, Unit};
 use oncue_store::{Commit, CommitError};
 use tokio::sync::OwnedRwLockReadGuard;
 
@@ -102,14 +102,25 @@ impl TaskSession {
         self.pipeline.lock().owner
     }
 
+    /// The same, and the chain of those units.
+    pub(crate) fn owner_and_chain(&self) -> (OwnerId, Chain) {
+        let pipeline = self.pipeline.lock();
+        (pipeline.owner, pipeline.chain.clone())
+    }
+
+    /// Whether the task may begin on messages that are not yet durable: what it does follows them
+    /// in its chain. Of type `first` only: the others count messages, or start for each.
+    pub(crate) fn may_begin_early(&self) -> bool {
+        self.pipelines
+            && self.spec.queue_attributes.trigger == TriggerType::First
+            && !self.cell.is_limited()
+    }
+
     /// Submits the open unit; the session then has a new, empty one. Waits only while another unit
     /// of the namespace runs alone, and only for a unit that uses state.
     pub(crate) async fn submit_unit(&self) {
         let turn = self.turn_to_commit().await;
-        let (owner, chain) = {
-            let pipeline = self.pipeline.lock();
-            (pipeline.owner, pipeline.chain.clone())
-        };
+        let (owner, chain) = self.owner_and_chain();
         let mut done = std::mem::replace(&mut *self.unit.lock(), OpenUnit::new(owner));
         let puts = count_puts(&done.puts);
         let put = done.puts.len() as u64;
@@ -200,8 +211,9 @@ impl TaskSession {
         }
     }
 
-    /// Before a guest sees more than the message it was called for: nothing of its task is under
-    /// way any more, and what was fetched ahead is back.
+    /// Before a guest sees more than the message it was called for, or does what is seen before its
+    /// unit is committed: nothing of its task is under way any more, what was fetched ahead is
+    /// back, and the message is durable.
     ///
     /// # Errors
     /// [`PortError::Cancelled`] when a unit under way was refused: this one is undone with it.
@@ -211,7 +223,18 @@ impl TaskSession {
         }
         self.give_back_fetched();
         while self.oldest_answered().await {}
-        if self.was_refused() {
+        let is_undone = match self.shared.store.has_early(self.owner()) {
+            // A unit of the chain is answered after what the chain follows, and as that was.
+            true => {
+                let unit = Unit {
+                    chain: Some(self.owner_and_chain().1),
+                    ..Unit::default()
+                };
+                self.shared.store.commit(unit).await.is_err()
+            }
+            false => false,
+        };
+        if is_undone || self.was_refused() {
             return Err(PortError::Cancelled(CommitError::Undone.to_string()));
         }
         Ok(())

@@ -14,6 +14,7 @@ use oncue_core::message::Message;
 use oncue_core::names::QueueName;
 use oncue_core::outcome::Outcome;
 use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::OwnerId;
 use oncue_store::{Browse, Page, Select, Take};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedRwLockWriteGuard};
@@ -369,13 +370,32 @@ impl TaskSession {
 
     pub(crate) fn take(
         &self,
-        owner: oncue_core::unit_of_work::OwnerId,
+        owner: OwnerId,
         cell: &QueueCell,
         select: Select,
         max: usize,
     ) -> Result<Vec<Message>, PortError> {
+        let take = self.what_to_take(owner, cell, select, max);
+        self.shared
+            .store
+            .take(&take)
+            .map_err(|error| PortError::Other(error.to_string()))
+    }
+
+    /// As [`Self::take`] of the next messages of its own queue, those among them that are not yet
+    /// durable.
+    pub(crate) fn take_early(&self, max: usize) -> Result<Vec<Message>, PortError> {
+        let (owner, chain) = self.owner_and_chain();
+        let take = self.what_to_take(owner, &self.cell, Select::Next, max);
+        self.shared
+            .store
+            .take_early(&take, &chain)
+            .map_err(|error| PortError::Other(error.to_string()))
+    }
+
+    fn what_to_take(&self, owner: OwnerId, cell: &QueueCell, select: Select, max: usize) -> Take {
         self.tried.store(true, Ordering::Relaxed);
-        let take = Take {
+        Take {
             queue: cell.name.clone(),
             owner,
             select,
@@ -383,11 +403,7 @@ impl TaskSession {
             fifo: cell.attributes.load().delivery == oncue_core::definition::Delivery::Fifo,
             skip_suspects: false,
             now: self.shared.now(),
-        };
-        self.shared
-            .store
-            .take(&take)
-            .map_err(|error| PortError::Other(error.to_string()))
+        }
     }
 
     pub(crate) fn deliver(&self, cell: &QueueCell, message: Message) -> Arc<Delivered> {

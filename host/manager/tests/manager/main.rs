@@ -8,6 +8,7 @@ mod batches;
 mod change;
 mod consumers;
 mod counting;
+mod early;
 mod explain;
 mod failures;
 mod found;

@@ -150,22 +150,23 @@ impl Rig {
 
     /// Runs a future while the manager turns beside it.
     pub(crate) fn ask<T>(&mut self, future: impl Future<Output = T>) -> T {
-        let Self {
-            runtime, manager, ..
-        } = self;
-        let answer = runtime.block_on(async {
-            let mut future = std::pin::pin!(future);
-            for _ in 0..1000 {
+        let mut future = std::pin::pin!(future);
+        for _ in 0..1000 {
+            let answer = self.runtime.block_on(async {
                 tokio::select! {
                     biased;
-                    answer = &mut future => return answer,
-                    () = tokio::task::yield_now() => { manager.turn(); }
+                    answer = &mut future => Some(answer),
+                    () = tokio::task::yield_now() => None,
                 }
+            });
+            if let Some(answer) = answer {
+                self.settle();
+                return answer;
             }
-            panic!("the manager does not answer");
-        });
-        self.settle();
-        answer
+            // Outside the runtime: a store on disk makes the loop wait.
+            self.manager.turn();
+        }
+        panic!("the manager does not answer");
     }
 
     /// Runs a future alone: the manager takes no turn until it is done.
@@ -176,7 +177,10 @@ impl Rig {
     }
 
     /// Polls a future once; true when it has ended.
-    pub(crate) fn poll<F: Future>(&mut self, future: &mut Pin<Box<F>>) -> Option<F::Output> {
+    pub(crate) fn poll<F: Future + ?Sized>(
+        &mut self,
+        future: &mut Pin<Box<F>>,
+    ) -> Option<F::Output> {
         self.runtime.block_on(std::future::poll_fn(|context| {
             match future.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(Some(answer)),
