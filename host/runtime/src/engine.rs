@@ -30,6 +30,10 @@ use crate::ticker::Ticker;
 
 pub use crate::loaded::{Loaded, Needs};
 
+/// The shortest time in which a component is tried out, whatever its deadline: a host that is busy
+/// with other compilations must not refuse a plugin for it. Fuel bounds what the guest itself does.
+const TRY_OUT_MIN: Duration = Duration::from_secs(10);
+
 /// The export by which a component is called once for each message.
 pub const ON_MESSAGE: &str = "oncue:handler/on-message@0.1.0";
 /// The export by which a component is told that there is work.
@@ -338,7 +342,9 @@ impl Sandbox {
     ) -> Result<Smoked, PluginError> {
         let limits = Limits::new(attributes);
         let log = Log::new(limits.log);
-        let deadline = Arc::new(Deadline::new(limits.deadline, limits.task_deadline));
+        let [each, task] =
+            [limits.deadline, limits.task_deadline].map(|time| time.max(TRY_OUT_MIN));
+        let deadline = Arc::new(Deadline::new(each, task));
         let guest = Guest::new(None, &limits, &log, &deadline, false, None);
         let mut store = new_store(self.engine(), guest, &limits).map_err(host_fault)?;
         let running = self.ticker().running();
