@@ -28,6 +28,10 @@ fn program() -> PathBuf {
     root().join("target/schemathesis/bin/schemathesis")
 }
 
+/// What is put is JSON and says so: the tool may come upon the messages by their ids, and holds a
+/// body without a type to be wrong.
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
 /// A host with something of everything. Tokens come after: with one, every request needs it.
 fn stocked(home: &Home) -> Host {
     for name in ["echo", "traps", "route-orders"] {
@@ -39,9 +43,9 @@ fn stocked(home: &Home) -> Host {
     }
     for queue in ["replies", "invoices"] {
         host.define_plain(queue);
-        host.put(queue, b"hello");
+        host.put_with(queue, &JSON, b"\"hello\"");
     }
-    host.put("traps", b"x");
+    host.put_with("traps", &JSON, b"\"x\"");
     host.wait_for_depth(DEAD_LETTERS, 1);
     host
 }
