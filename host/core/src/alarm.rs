@@ -6,7 +6,7 @@
 
 use crate::definition::{QueueAttributes, TriggerType};
 use crate::names::QueueName;
-use crate::quantity::format_millis;
+use crate::quantity::{format_millis, number_of};
 use crate::queue::Counts;
 use crate::time::{Millis, Timestamp};
 use crate::trigger::gate::Control;
@@ -401,17 +401,25 @@ fn parked(seen: &Seen<'_>) -> Option<String> {
     let parked = unsigned(seen.facts.counts.parked);
     (parked > 0).then(|| {
         format!(
-            "queue \"{}\": {parked} messages are parked: neither a backout queue nor the \
-             dead-letter queue can take them",
-            seen.queue
+            "queue \"{}\": {} parked: neither a backout queue nor the dead-letter queue can take \
+             {}",
+            seen.queue,
+            if parked == 1 {
+                "1 message is".to_owned()
+            } else {
+                format!("{parked} messages are")
+            },
+            if parked == 1 { "it" } else { "them" },
         )
     })
 }
 
 fn dead_letter(seen: &Seen<'_>) -> Option<String> {
     let depth = unsigned(seen.facts.counts.depth());
-    (depth > 0 && seen.queue.is_dead_letter())
-        .then(|| format!("queue \"{}\" holds {depth} dead letters", seen.queue))
+    (depth > 0 && seen.queue.is_dead_letter()).then(|| {
+        let letters = number_of(depth, "dead letter");
+        format!("queue \"{}\" holds {letters}", seen.queue)
+    })
 }
 
 /// A time of which nobody wants the last digits.

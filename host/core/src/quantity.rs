@@ -218,6 +218,13 @@ pub fn format_millis_or_never(millis: Option<u64>) -> String {
     millis.map_or_else(|| NEVER.to_owned(), format_millis)
 }
 
+/// So many things, in words: "1 message", "3 messages".
+#[must_use]
+pub fn number_of(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -33,7 +33,7 @@ fn samples_pass_their_cases_under_every_fault() {
         let cases = Cases::with("one", &input);
         cases
             .test(name, &["--bless"])
-            .is(0, &["1 cases passed", "fuel"]);
+            .is(0, &["1 case passed", "fuel"]);
         cases
             .test(name, &[])
             .is(0, &["ok    one", "redelivery", "cut-off", "least"]);
@@ -167,7 +167,7 @@ fn a_project_names_its_component_manifest_and_cases() {
     oncue(&test).is(3, &["is not built", "make"]);
     std::fs::create_dir(project.path("out")).expect("made");
     std::fs::copy(echo.component, project.path("out/hello.wasm")).expect("copied");
-    oncue(&test).is(0, &["plugin \"hello\": 1 cases passed"]);
+    oncue(&test).is(0, &["plugin \"hello\": 1 case passed"]);
     assert_eq!(
         project.json("cases/one/expected.json")["puts"][0]["text"],
         "a"

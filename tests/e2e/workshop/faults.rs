@@ -18,7 +18,7 @@ fn case() -> Cases {
 fn what_commits_half_passes_without_faults() {
     case()
         .test("commits-half", &["--faults", "none"])
-        .is(0, &["1 cases passed"]);
+        .is(0, &["1 case passed"]);
 }
 
 #[test]

@@ -202,5 +202,5 @@ fn a_run_is_kept_as_a_case() {
         cases.json("kept/expected.json")["state"]["total.invoice"]["text"],
         "42"
     );
-    cases.test("running-total", &[]).is(0, &["1 cases passed"]);
+    cases.test("running-total", &[]).is(0, &["1 case passed"]);
 }

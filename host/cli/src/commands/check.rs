@@ -10,7 +10,7 @@ use crate::args::check::{CheckCommand, CheckQueueArgs};
 use crate::client::Request;
 use crate::exit::{Exit, Failure};
 use crate::render::text::escape_line;
-use crate::render::time::{format_duration, format_number};
+use crate::render::time::{format_duration, number_of};
 use crate::render::values::{at, plain};
 
 /// The exit code for what cannot be told, wrong usage among it.
@@ -143,10 +143,10 @@ fn ready(context: &Context) -> Verdict {
         (Ok(_), Ok(status)) => Verdict {
             state: State::Ok,
             text: format!(
-                "{} {} takes work, {} queues, {} running",
+                "{} {} takes work, {}, {} running",
                 plain(at(&status, "name")),
                 plain(at(&status, "version")),
-                plain(at(&status, "queues")),
+                number_of(at(&status, "queues").as_u64().unwrap_or_default(), "queue"),
                 plain(at(&status, "running"))
             ),
             data: ["depth", "running", "dead-letters"]
@@ -218,9 +218,9 @@ fn judge(view: &Value, args: &CheckQueueArgs) -> Verdict {
     ];
     let worst = data.iter().map(Measure::state).max();
     let mut text = format!(
-        "queue {}: {} messages",
+        "queue {}: {}",
         plain(at(view, "name")),
-        format_number(depth)
+        number_of(depth, "message")
     );
     if let Some(age) = age {
         text.push_str(&format!(", oldest {}", format_duration(age)));

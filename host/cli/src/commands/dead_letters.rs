@@ -98,8 +98,12 @@ fn list_groups(context: &Context, args: &ListArgs) -> Result<(), Failure> {
     if at(&view, "more").as_bool() == Some(true) {
         let scanned = at(&view, "scanned").as_u64().unwrap_or_default();
         screen.say(&format!(
-            "only the first {} messages were looked at",
-            format_number(scanned)
+            "only the first {} looked at",
+            if scanned == 1 {
+                "message was".to_owned()
+            } else {
+                format!("{} messages were", format_number(scanned))
+            }
         ));
     }
     Ok(())

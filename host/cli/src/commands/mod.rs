@@ -41,7 +41,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::render::Screen;
 use crate::render::table::{Cell, Table};
-use crate::render::time::format_number;
+use crate::render::time::number_of;
 use crate::render::values::plain;
 use crate::workshop;
 
@@ -57,10 +57,7 @@ pub(crate) struct Context {
 
 /// So many messages, in words.
 fn messages(count: &Value) -> String {
-    match count.as_u64() {
-        Some(1) => "1 message".to_owned(),
-        count => format!("{} messages", format_number(count.unwrap_or_default())),
-    }
+    number_of(count.as_u64().unwrap_or_default(), "message")
 }
 
 /// Runs a command that talks to a host, or none of the process's own.

@@ -13,7 +13,7 @@ use crate::args::messages::{FieldArgs, PutArgs};
 use crate::client::{Request, decode_header, property_header};
 use crate::exit::{Exit, Failure};
 use crate::render::text::to_base64;
-use crate::render::time::format_number;
+use crate::render::time::{format_number, number_of};
 use crate::render::values::{at, items, plain};
 
 /// Most messages of one unit.
@@ -177,7 +177,7 @@ impl Putter<'_> {
         let (put, queue) = (self.put, self.queue);
         self.context
             .screen
-            .progress(|| format!("queue \"{queue}\": {} messages put", format_number(put)));
+            .progress(|| format!("queue \"{queue}\": {} put", number_of(put, "message")));
         Ok(())
     }
 
@@ -198,9 +198,9 @@ impl Putter<'_> {
         if self.put == 0 {
             return failure;
         }
-        let done = format_number(self.put);
+        let done = number_of(self.put, "message");
         Failure {
-            message: format!("after {done} messages: {}", failure.message),
+            message: format!("after {done}: {}", failure.message),
             ..failure
         }
     }
@@ -236,10 +236,10 @@ impl Putter<'_> {
 
     fn finish(&self) -> Result<(), Failure> {
         self.context.screen.end_progress();
-        let (put, queue) = (format_number(self.put), self.queue);
+        let (put, queue) = (number_of(self.put, "message"), self.queue);
         self.context
             .screen
-            .say(&format!("queue \"{queue}\": {put} messages put"));
+            .say(&format!("queue \"{queue}\": {put} put"));
         Ok(())
     }
 }

@@ -40,6 +40,7 @@ fn list(context: &Context, args: &ListQueuesArgs) -> Result<(), Failure> {
     let defined = at(&answer, "defined").as_u64().unwrap_or_default();
     let none = match defined {
         0 => "no queue is defined".to_owned(),
+        1 => "the only queue is not as asked".to_owned(),
         defined => format!("none of {} queues is as asked", format_number(defined)),
     };
     context.screen.table(&table(&answer), &none)?;

@@ -16,7 +16,7 @@ use crate::commands::short_digest;
 use crate::exit::Failure;
 use crate::render::Screen;
 use crate::render::text::{cut_line, escape_line, last_words};
-use crate::render::time::{format_bytes, format_duration, format_number};
+use crate::render::time::{format_bytes, format_duration, format_number, number_of};
 
 /// Puts of a task to one queue that are shown with their bodies.
 const MAX_SHOWN_PUTS: usize = 3;
@@ -178,8 +178,8 @@ impl<'a> News<'a> {
             lines.push(format!("  | {}", escape_line(line)));
         }
         for refusal in &record.cost.refused {
-            let (what, times) = (escape_line(&refusal.what), refusal.times);
-            lines.push(format!("  refused: {what} ({times} times); see grants"));
+            let (what, times) = (escape_line(&refusal.what), number_of(refusal.times, "time"));
+            lines.push(format!("  refused: {what} ({times}); see grants"));
         }
         if record.outcome.is_some_and(Outcome::is_failure) {
             let id = record.id;

@@ -72,6 +72,12 @@ pub(crate) fn format_number(number: u64) -> String {
     written
 }
 
+/// So many things, in words: `1 message`, `1 200 messages`.
+pub(crate) fn number_of(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", format_number(count))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +125,8 @@ mod tests {
         for (number, wanted) in numbers {
             assert_eq!(format_number(number), wanted);
         }
+        assert_eq!(number_of(1, "message"), "1 message");
+        assert_eq!(number_of(0, "message"), "0 messages");
+        assert_eq!(number_of(1_200, "dead letter"), "1 200 dead letters");
     }
 }

@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::render::Screen;
 use crate::render::table::{Cell, Table, Tone};
 use crate::render::text::{cut_line, escape_line, to_base64};
-use crate::render::time::{format_bytes, format_number};
+use crate::render::time::{format_bytes, format_number, number_of};
 
 /// What is shown of a body for people, in characters; in hexadecimal, in bytes.
 const MAX_SHOWN: usize = 200;
@@ -209,8 +209,8 @@ fn micros(micros: u64) -> String {
 /// Refused calls, the log and the backtrace of a task.
 fn trouble(screen: &Screen, task: &TaskRecord) -> Result<(), Failure> {
     for refusal in &task.cost.refused {
-        let times = refusal.times;
-        screen.text(&format!("not granted: {} ({times} times)", refusal.what))?;
+        let times = number_of(refusal.times, "time");
+        screen.text(&format!("not granted: {} ({times})", refusal.what))?;
     }
     if !task.cost.log_tail.is_empty() {
         let cut = match task.cost.log_cut {

@@ -15,6 +15,7 @@ use crate::args::workshop::TestArgs;
 use crate::exit::{Exit, Failure};
 use crate::project::Project;
 use crate::render::Screen;
+use crate::render::time::number_of;
 
 /// One way in which a case was run, and what was wrong then.
 #[derive(Clone, Debug)]
@@ -123,7 +124,8 @@ pub(crate) fn test(screen: &Screen, args: &TestArgs) -> Result<(), Failure> {
     let failed = reports.iter().filter(|report| !report.passed()).count();
     let of = reports.len();
     if failed == 0 {
-        screen.say(&format!("plugin \"{name}\": {of} cases passed"));
+        let cases = number_of(of as u64, "case");
+        screen.say(&format!("plugin \"{name}\": {cases} passed"));
         return Ok(());
     }
     let message = format!("plugin \"{name}\": {failed} of {of} cases did not pass");

@@ -6,6 +6,7 @@ use oncue_core::alarm::Alarm;
 use oncue_core::code::Code;
 use oncue_core::definition::{Fault, QueueDefinition, QueuePatch};
 use oncue_core::names::QueueName;
+use oncue_core::quantity::number_of;
 use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{RecordChange, RecordKind};
@@ -278,8 +279,8 @@ impl Manager {
             return Err(ApiError::new(
                 Code::QueueInUse,
                 format!(
-                    "queue \"{name}\" has {} tasks in process; pause it and wait for their end",
-                    entry.gate.running()
+                    "queue \"{name}\" has {} in process; pause it and wait for the end",
+                    number_of(u64::from(entry.gate.running()), "task")
                 ),
             ));
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use oncue_core::code::Code;
 use oncue_core::definition::{ProcessPatch, QueuePatch};
 use oncue_core::names::{PluginName, ProcessName, QueueName};
+use oncue_core::quantity::number_of;
 use oncue_core::time::Timestamp;
 use oncue_core::trace::TraceContext;
 use oncue_store::StoreStatus;
@@ -146,8 +147,9 @@ impl Handle {
             return Err(ApiError::new(
                 Code::QueueInUse,
                 format!(
-                    "queue \"{name}\" has {in_hand} messages in the hand of consumers; have them \
-                     settled, or wait for the end of their leases"
+                    "queue \"{name}\" has {} in the hand of consumers; have what they got settled, \
+                     or wait for the end of the leases",
+                    number_of(in_hand.unsigned_abs(), "message")
                 ),
             ));
         }

@@ -122,7 +122,10 @@ fn a5_a_task_that_traps_before_its_first_get_is_owed_and_retried_with_growing_de
         rig.end(&task, trapped());
         let explained = rig.explain("echo");
         assert_eq!(explained.reason, Some("backing-off"));
-        let said = format!("after {failures} tasks without progress");
+        let said = match failures {
+            1 => "after a task without progress".to_owned(),
+            _ => format!("after {failures} tasks without progress"),
+        };
         assert!(explained.sentence.contains(&said), "{}", explained.sentence);
         let next = explained.next_check.expect("it is looked at again");
         waits.push(next.since(explained.now));

@@ -90,8 +90,13 @@ async fn dead_letters(app: &App) -> Answer<Option<String>> {
     let parked = app.handle.metrics().await?.state.counts.parked;
     if parked > 0 {
         return Ok(Some(format!(
-            "{parked} messages are parked, because nothing could take them; make room in their \
-             backout queue or in the dead-letter queue"
+            "{} parked, because nothing could take them; make room in their backout queue or in \
+             the dead-letter queue",
+            if parked == 1 {
+                "1 message is".to_owned()
+            } else {
+                format!("{parked} messages are")
+            }
         )));
     }
     let name = QueueName::dead_letter();

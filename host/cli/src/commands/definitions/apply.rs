@@ -13,6 +13,7 @@ use crate::args::files::ApplyArgs;
 use crate::client::Request;
 use crate::exit::{Exit, Failure};
 use crate::render::text::escape_line;
+use crate::render::time::number_of;
 use crate::render::values::{at, items, plain};
 
 /// Lays the file over the host.
@@ -68,8 +69,12 @@ fn summary(wanted: usize, changed: usize, dry_run: bool) -> String {
         "changed"
     };
     match changed {
-        0 => format!("nothing to change: {wanted} definitions are as the file has them"),
-        changed => format!("{changed} of {wanted} definitions {how}"),
+        0 if wanted == 1 => "nothing to change: the definition is as the file has it".to_owned(),
+        0 => format!("nothing to change: all {wanted} definitions are as the file has them"),
+        changed => format!(
+            "{changed} of {} {how}",
+            number_of(wanted as u64, "definition")
+        ),
     }
 }
 
@@ -135,8 +140,9 @@ mod tests {
         assert!(faults(Exit::Refused, true).is_empty());
         assert_eq!(
             summary(3, 0, false),
-            "nothing to change: 3 definitions are as the file has them"
+            "nothing to change: all 3 definitions are as the file has them"
         );
+        assert_eq!(summary(1, 1, false), "1 of 1 definition changed");
         assert_eq!(
             summary(3, 1, true),
             "1 of 3 definitions would change; nothing was done"

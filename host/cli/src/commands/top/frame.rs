@@ -9,7 +9,7 @@ use crate::args::top::Sort;
 use crate::client::{Client, Request};
 use crate::exit::{Exit, Failure};
 use crate::render::table::{Cell, Table, Tone};
-use crate::render::time::{format_bytes, format_duration, format_number};
+use crate::render::time::{format_bytes, format_duration, format_number, number_of};
 use crate::render::values::{at, cell, items, plain};
 
 /// Running tasks that are shown.
@@ -211,12 +211,16 @@ fn head(look: &Look) -> String {
     let number =
         |value: &Value, path: &str| format_number(at(value, path).as_u64().unwrap_or_default());
     let (status, ledger) = (&look.status, &look.ledger);
+    let things = |path: &str, thing| {
+        let count = at(status, path).as_u64();
+        number_of(count.unwrap_or_default(), thing)
+    };
     let started = at(status, "started").as_u64().unwrap_or_default();
     let paused = at(status, "paused").as_bool() == Some(true);
     let bytes = |path: &str| format_bytes(at(ledger, path).as_u64().unwrap_or_default());
     format!(
         "{} {} {}{}, up {}   store {}, {} free\n\
-         {} queues, {} messages, {} tasks running, {} dead letters\n\
+         {}, {}, {} running, {}\n\
          slots {} of {}, memory {} of {}, {} starts refused\n",
         plain(at(status, "name")),
         plain(at(status, "version")),
@@ -225,10 +229,10 @@ fn head(look: &Look) -> String {
         format_duration(look.now().saturating_sub(started)),
         plain(at(status, "store")),
         format_bytes(at(status, "disk-free").as_u64().unwrap_or_default()),
-        number(status, "queues"),
-        number(status, "depth"),
-        number(status, "running"),
-        number(status, "dead-letters"),
+        things("queues", "queue"),
+        things("depth", "message"),
+        things("running", "task"),
+        things("dead-letters", "dead letter"),
         number(ledger, "reserved.slots"),
         number(ledger, "capacity.slots"),
         bytes("reserved.memory"),

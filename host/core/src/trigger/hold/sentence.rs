@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::HoldReason;
-use crate::quantity::{format_bytes, format_count};
+use crate::quantity::{format_bytes, format_count, number_of};
 
 /// "1 message is", "3 messages are": every sentence about messages starts so.
 fn messages(count: u64) -> String {
@@ -185,11 +185,17 @@ impl fmt::Display for HoldReason {
             } => f.write_str("an outside consumer had the queue open for input a moment ago"),
             Self::ConsumerOpen { waiting, leases } => write!(
                 f,
-                "an outside consumer has the queue open for input: {waiting} waiting gets, \
-                 {leases} unsettled leases"
+                "an outside consumer has the queue open for input: {}, {}",
+                number_of(u64::from(*waiting), "waiting get"),
+                number_of(*leases, "unsettled lease")
             ),
             Self::AtMaxTasks { running, max } => {
-                write!(f, "{running} tasks are in process, max-tasks is {max}")
+                let are = if *running == 1 { "is" } else { "are" };
+                let tasks = number_of(u64::from(*running), "task");
+                write!(f, "{tasks} {are} in process, max-tasks is {max}")
+            }
+            Self::BackingOff { failures: 1 } => {
+                f.write_str("backing off after a task without progress or a failed start")
             }
             Self::BackingOff { failures } => write!(
                 f,
