@@ -40,9 +40,7 @@ macro_rules! alarms {
                 }
             }
 
-            /// What to do about it.
-            #[must_use]
-            pub const fn cure(self) -> &'static str {
+            const fn cure_of_any(self) -> &'static str {
                 match self {
                     $(Self::$alarm => $cure,)+
                 }
@@ -54,10 +52,10 @@ macro_rules! alarms {
 alarms! {
     /// The oldest message that counts is old, and nothing serves the queue.
     OldestWaiting = "oldest-waiting",
-        "ask oncue explain QUEUE what holds it; alarm-oldest sets the age";
+        "ask oncue explain {name} what holds it; alarm-oldest sets the age";
     /// Messages wait, and none was got for the service interval.
     ServiceInterval = "service-interval",
-        "see what its tasks do (oncue tasks --queue QUEUE), or whether its consumers are gone";
+        "see what its tasks do (oncue tasks --queue {name}), or whether its consumers are gone";
     /// The queue is nearly full.
     DepthHigh = "depth-high",
         "drain it faster (max-tasks), or raise max-depth; alarm-depth-high sets the level";
@@ -69,7 +67,7 @@ alarms! {
         "drain it or raise max-depth; its putters are being refused";
     /// A start is held for a reason that does not go away by itself.
     HeldByError = "held-by-error",
-        "ask oncue explain QUEUE; bind a process, or bring its component in order";
+        "ask oncue explain {name}; bind a process, or bring its component in order";
     /// Messages are set aside because nothing could take them.
     ParkedMessage = "parked-message",
         "make room in the dead-letter queue, or name a backout queue";
@@ -81,13 +79,23 @@ alarms! {
         "enable put, or make room in the queue; it is tried again until the next time is due";
     /// A plugin was refused.
     Quarantined = "quarantined",
-        "see oncue plugin show PLUGIN for the reason, and drop a version that is in order";
+        "see oncue plugin show {name} for the reason, and drop a version that is in order";
     /// The store does not write.
     StoreStopped = "store-stopped",
         "free disk space; after a failed sync look at the disk and restart the host";
 }
 
+/// In the text of a cure, the queue or the plugin that the alarm is about.
+const NAME: &str = "{name}";
+
 impl Alarm {
+    /// What to do about it, when it is about the queue or the plugin of that name. An alarm of the
+    /// host names nothing.
+    #[must_use]
+    pub fn cure(self, name: &str) -> String {
+        self.cure_of_any().replace(NAME, name)
+    }
+
     /// A person must act: nothing else ends it.
     #[must_use]
     pub const fn needs_a_person(self) -> bool {

@@ -85,6 +85,17 @@ pub(crate) enum Subject {
     Plugin(PluginName),
 }
 
+impl Subject {
+    /// The name of the queue or plugin; empty for the host.
+    fn name(&self) -> &str {
+        match self {
+            Self::Host => "",
+            Self::Queue(queue) => queue.as_str(),
+            Self::Plugin(plugin) => plugin.as_str(),
+        }
+    }
+}
+
 /// An alarm that is listed.
 #[derive(Debug)]
 struct Listed {
@@ -228,7 +239,7 @@ impl Manager {
                 (since, detail, true)
             }
         };
-        log(alarm, &detail, cleared);
+        log(alarm, &key.0, &detail, cleared);
         let (queue, plugin) = parts(&key.0);
         self.shared.tell(|| HostEvent::Alarm {
             alarm: alarm.as_str(),
@@ -253,7 +264,7 @@ impl Manager {
                     plugin,
                     since: listed.since,
                     detail: listed.detail.clone(),
-                    cure: alarm.cure(),
+                    cure: alarm.cure(subject.name()),
                     needs_a_person: alarm.needs_a_person(),
                 }
             })
@@ -274,9 +285,9 @@ fn parts(subject: &Subject) -> (Option<QueueName>, Option<String>) {
     }
 }
 
-fn log(alarm: Alarm, detail: &str, cleared: bool) {
+fn log(alarm: Alarm, subject: &Subject, detail: &str, cleared: bool) {
     let name = alarm.as_str();
-    let cure = alarm.cure();
+    let cure = alarm.cure(subject.name());
     if cleared {
         tracing::info!(alarm = name, detail, "alarm cleared");
     } else if alarm == Alarm::DepthLow {

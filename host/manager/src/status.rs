@@ -389,7 +389,7 @@ pub struct AlarmView {
     /// What was then, in a sentence.
     pub detail: String,
     /// What to do.
-    pub cure: &'static str,
+    pub cure: String,
     /// It does not end by itself.
     pub needs_a_person: bool,
 }

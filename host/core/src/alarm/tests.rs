@@ -87,7 +87,24 @@ fn names_are_permanent_and_every_alarm_says_what_to_do() {
             "store-stopped",
         ]
     );
-    assert!(Alarm::ALL.iter().all(|alarm| alarm.cure().len() > 10));
+    for alarm in Alarm::ALL {
+        let cure = alarm.cure("orders");
+        assert!(cure.len() > 10 && !cure.contains('{'), "{cure}");
+        let has_placeholder = cure
+            .split(|c: char| !c.is_ascii_alphabetic())
+            .any(|word| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase()));
+        assert!(!has_placeholder, "{cure}");
+    }
+    assert!(
+        Alarm::HeldByError
+            .cure("orders")
+            .contains("oncue explain orders;")
+    );
+    assert!(
+        Alarm::Quarantined
+            .cure("echo")
+            .contains("oncue plugin show echo ")
+    );
 }
 
 #[test]

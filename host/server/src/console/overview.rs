@@ -39,7 +39,7 @@ struct Alarm {
     about: String,
     since: String,
     detail: String,
-    cure: &'static str,
+    cure: String,
     /// A person must act.
     bad: bool,
 }
