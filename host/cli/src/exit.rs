@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use oncue_core::code::{Class, Code};
 
-use crate::render::text::{escape_line, escape_text};
+use crate::render::text::escape_text;
 
 /// How the program ends. The numbers are a promise to scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +121,10 @@ impl Failure {
         }
         let mut text = format!("oncue: {}\n", escape_text(&self.message));
         for fault in &self.faults {
+            // A fault with a look at the input has several lines.
+            let shown = escape_text(fault).replace('\n', "\n  ");
             text.push_str("  ");
-            text.push_str(&escape_line(fault));
+            text.push_str(&shown);
             text.push('\n');
         }
         // With nowhere left to say it, the exit code still tells.
@@ -220,6 +222,16 @@ mod tests {
              \"trigger\" is \\u{1b}[31m\n  \"depth\" is 0\n"
         );
         assert_eq!(failure.exit, Exit::Usage);
+    }
+
+    #[test]
+    fn a_fault_of_several_lines_keeps_them() {
+        let faults = vec!["it is no TOML:\n  |\n1 | x y".to_owned()];
+        let failure = Failure::new(Exit::Usage, "file \"f\" has faults").with_faults(faults);
+        assert_eq!(
+            printed(&failure),
+            "oncue: file \"f\" has faults\n  it is no TOML:\n    |\n  1 | x y\n"
+        );
     }
 
     #[test]
