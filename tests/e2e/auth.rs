@@ -101,7 +101,16 @@ fn a_running_host_asks_for_tokens_as_soon_as_there_are_some() {
     let (code, _, err) = run(&home, &["status"], &url);
     assert_eq!(code, 4, "{err}");
     assert!(
-        err.contains("has no token") && err.contains("[not-authorized]"),
+        err.contains("put it into ONCUE_TOKEN, or name its file with --token-file")
+            && err.contains("[not-authorized]"),
+        "{err}"
+    );
+    let (code, _, err) = run(&home, &["logs", "-f"], &url);
+    assert!(code == 4 && err.contains("ONCUE_TOKEN"), "{err}");
+    let wrong = [url[0], ("ONCUE_TOKEN", "oncue_wrong")];
+    let (code, _, err) = run(&home, &["status"], &wrong);
+    assert!(
+        code == 4 && err.contains("refuses the token of ONCUE_TOKEN: the token is not one"),
         "{err}"
     );
     let with = [url[0], ("ONCUE_TOKEN", admin.as_str())];
@@ -295,12 +304,20 @@ fn tls_is_spoken_and_a_new_certificate_is_taken_while_old_connections_go_on() {
     std::fs::rename(new_key, &key_file).expect("renamed");
     std::fs::rename(new, &certificate_file).expect("renamed");
     until("the new certificate", || status(&second).0 == 0);
-    assert_eq!(status(&first).0, 5);
+    let (code, _, err) = status(&first);
+    assert!(code == 5 && err.contains("does not vouch"), "{err}");
     ask_kept();
     // Plain HTTP is not answered.
     use std::io::{Read as _, Write as _};
     let address = host.url.trim_start_matches("https://");
     let mut plain = TcpStream::connect(address).expect("a connection");
+    // Who does not know the certificate is told how it is made known.
+    let url = [("ONCUE_URL", host.url.as_str())];
+    let (code, _, err) = run(&home, &["status", "--timeout", "60s"], &url);
+    assert!(
+        code == 5 && err.contains("with --ca-file [unreachable]"),
+        "{err}"
+    );
     plain
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
@@ -378,3 +395,4 @@ fn agent(authority: &Path) -> ureq::Agent {
         .build()
         .into()
 }
+    assert!(err.contains("has expired; renew it"), "{err}");

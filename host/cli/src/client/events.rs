@@ -6,7 +6,6 @@ use oncue_core::code::Code;
 use serde_json::Value;
 use ureq::http;
 
-use super::problem::problem;
 use super::{Answer, Client};
 use crate::client::Request;
 use crate::exit::Failure;
@@ -38,12 +37,12 @@ impl Client {
         let response = self
             .agent
             .run(request.build())
-            .map_err(|error| self.unreachable(&error))?;
+            .map_err(|error| self.unanswered(&error, None))?;
         let status = response.status().as_u16();
         if status != 200 {
             let body = response.into_body().into_with_config().limit(MAX_LINE);
             let body = body.read_to_vec().unwrap_or_default();
-            return Err(problem(&Answer { status, body }));
+            return Err(self.refusal(&Answer { status, body }));
         }
         Ok(Events {
             lines: BufReader::new(response.into_body().into_reader()),

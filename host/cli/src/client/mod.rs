@@ -9,6 +9,7 @@ mod problem;
 mod request;
 pub(crate) mod tls;
 mod token;
+mod unanswered;
 
 use std::time::Duration;
 
@@ -22,9 +23,13 @@ use crate::exit::{Exit, Failure};
 use problem::problem;
 pub(crate) use request::{Request, decode_header, property_header};
 use token::Token;
+use unanswered::Asked;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The status of a request without a token that the host knows.
+const NOT_AUTHORIZED: u16 = 401;
 
 /// Longest answer that is read, in bytes: the longest body, in base64 and with a header.
 const MAX_ANSWER: u64 = MAX_MESSAGE_LENGTH * 2;
@@ -35,6 +40,7 @@ pub(crate) struct Client {
     base: String,
     timeout: Duration,
     token: Option<Token>,
+    ca_file: Option<String>,
 }
 
 /// What was answered, with a status of success.
@@ -108,6 +114,7 @@ impl Client {
             base,
             timeout,
             token: None,
+            ca_file: ca_file.map(str::to_owned),
         })
     }
 
@@ -118,6 +125,7 @@ impl Client {
             base: self.base.clone(),
             timeout,
             token: self.token.clone(),
+            ca_file: self.ca_file.clone(),
         }
     }
 
@@ -142,23 +150,24 @@ impl Client {
             builder = builder.header(http::header::AUTHORIZATION, token.header());
         }
         let limit = self.timeout + request.wait;
+        let when_unknown = request.when_unknown.as_deref();
         let sent = match request.body {
             Some(body) => self.run(builder, body, limit),
             None => self.run(builder, (), limit),
         };
-        let response = sent?;
+        let response = sent?.map_err(|error| self.unanswered(&error, when_unknown))?;
         let status = response.status().as_u16();
         let body = response
             .into_body()
             .into_with_config()
             .limit(MAX_ANSWER)
             .read_to_vec()
-            .map_err(|error| self.unreachable(&error))?;
+            .map_err(|error| self.unanswered(&error, when_unknown))?;
         let answer = Answer { status, body };
         if (200..300).contains(&status) {
             Ok(answer)
         } else {
-            Err(problem(&answer))
+            Err(self.refusal(&answer))
         }
     }
 
@@ -175,30 +184,32 @@ impl Client {
         builder: http::request::Builder,
         body: S,
         limit: Duration,
-    ) -> Result<http::Response<ureq::Body>, Failure> {
+    ) -> Result<Result<http::Response<ureq::Body>, ureq::Error>, Failure> {
         let request = builder.body(body).map_err(|error| malformed(&error))?;
         let request = self
             .agent
             .configure_request(request)
             .timeout_global(Some(limit))
             .build();
-        self.agent
-            .run(request)
-            .map_err(|error| self.unreachable(&error))
+        Ok(self.agent.run(request))
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> Failure {
-        let base = &self.base;
-        let message = match error {
-            ureq::Error::Timeout(_) => {
-                format!("host \"{base}\" did not answer in time; see whether it is busy")
-            }
-            _ => format!(
-                "host \"{base}\" does not answer ({error}); start it with \"oncue serve\", or \
-                 name another with --url"
-            ),
+    fn unanswered(&self, error: &ureq::Error, when_unknown: Option<&str>) -> Failure {
+        let asked = Asked {
+            base: &self.base,
+            ca_file: self.ca_file.as_deref(),
+            when_unknown,
         };
-        Failure::coded(Code::Unreachable, message)
+        asked.failure(error)
+    }
+
+    /// The host's refusal in its own words; for want of a token, with how a command gets one.
+    fn refusal(&self, answer: &Answer) -> Failure {
+        let failure = problem(answer);
+        if answer.status == NOT_AUTHORIZED {
+            return token::wanted(&self.base, self.token.as_ref(), &failure);
+        }
+        failure
     }
 }
 
@@ -272,25 +283,5 @@ mod tests {
         assert!(is_loopback("http://[::1]:1"));
         assert!(is_loopback("http://localhost:1"));
         assert!(!is_loopback("http://10.0.0.1:1"));
-    }
-
-    #[test]
-    fn nobody_at_the_address_is_unreachable() {
-        // The port was free a moment ago; nobody listens on it.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
-        let url = format!("127.0.0.1:{port}");
-        let client = Client::new(&url, Duration::from_secs(5)).expect("a client");
-        let failure = client
-            .send(Request::get(&["status"]))
-            .err()
-            .expect("nobody answers");
-        assert_eq!(failure.exit, Exit::Unreachable);
-        assert!(
-            failure.message.ends_with("[unreachable]"),
-            "{}",
-            failure.message
-        );
     }
 }

@@ -14,6 +14,7 @@ pub(crate) struct Request {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Option<Vec<u8>>,
     pub(super) wait: Duration,
+    pub(super) when_unknown: Option<String>,
 }
 
 impl Request {
@@ -30,6 +31,7 @@ impl Request {
             headers: Vec::new(),
             body: None,
             wait: Duration::ZERO,
+            when_unknown: None,
         }
     }
 
@@ -100,6 +102,13 @@ impl Request {
     /// The host may take so much longer to answer, because it was asked to wait.
     pub(crate) fn wait(mut self, millis: u64) -> Self {
         self.wait = Duration::from_millis(millis);
+        self
+    }
+
+    /// What to say if the connection ends before the answer, so that it is not known whether the
+    /// request was done: the fact, and how it is repeated safely.
+    pub(crate) fn when_unknown(mut self, text: impl Into<String>) -> Self {
+        self.when_unknown = Some(text.into());
         self
     }
 

@@ -14,7 +14,11 @@ const MAX_FILE: u64 = 4 << 10;
 
 /// A token. It is never printed.
 #[derive(Clone)]
-pub(super) struct Token(HeaderValue);
+pub(super) struct Token {
+    header: HeaderValue,
+    /// Where it comes from, for people.
+    whence: String,
+}
 
 impl Token {
     /// The token of the environment, or else of the file, if one is named.
@@ -54,18 +58,63 @@ impl Token {
             Failure::coded(Code::InvalidConfiguration, message)
         })?;
         header.set_sensitive(true);
-        Ok(Self(header))
+        Ok(Self {
+            header,
+            whence: whence.to_owned(),
+        })
     }
 
     /// The authorization header.
     pub(super) fn header(&self) -> HeaderValue {
-        self.0.clone()
+        self.header.clone()
     }
+}
+
+/// A refusal for want of a token that the host knows, with what to do about it here. `refused` is
+/// what the host says.
+pub(super) fn wanted(base: &str, token: Option<&Token>, refused: &Failure) -> Failure {
+    let message = match token {
+        None => format!(
+            "host \"{base}\" asks for a token, and none was given; put it into {TOKEN_VARIABLE}, \
+             or name its file with --token-file (\"oncue token create\" makes one, on the host's \
+             data directory)"
+        ),
+        Some(token) => {
+            let mark = format!(" [{}]", Code::NotAuthorized);
+            let fact = refused.message.trim_end_matches(&mark);
+            let whence = &token.whence;
+            format!(
+                "host \"{base}\" refuses the token of {whence}: {fact}; put another there (\"oncue \
+                 token list\" shows which there are, \"oncue token create\" makes one, both on the \
+                 host's data directory)"
+            )
+        }
+    };
+    Failure::coded(Code::NotAuthorized, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_how_a_token_is_given() {
+        let refused = Failure::coded(Code::NotAuthorized, "the token is not one of this host");
+        let none = wanted("http://h", None, &refused);
+        for part in ["ONCUE_TOKEN", "--token-file", "[not-authorized]"] {
+            assert!(none.message.contains(part), "{none}");
+        }
+        let token = Token::new("oncue_abc", "token file \"t\"").expect("a token");
+        let other = wanted("http://h", Some(&token), &refused);
+        assert!(
+            other
+                .message
+                .contains("the token of token file \"t\": the token is not one of this")
+                && other.message.matches("[not-authorized]").count() == 1,
+            "{other}"
+        );
+        assert_eq!(other.exit, crate::exit::Exit::Refused);
+    }
 
     #[test]
     fn a_token_is_read_from_a_file_and_nothing_else_is() {

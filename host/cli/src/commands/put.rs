@@ -22,6 +22,9 @@ const MAX_UNIT_MESSAGES: usize = 500;
 /// Bytes of bodies after which a unit is full.
 const MAX_UNIT_BYTES: usize = 1 << 20;
 
+/// The header of the key that makes a repeat harmless.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
 /// Before the name of a property in a header.
 const PROPERTY_PREFIX: &str = "oncue-property-";
 
@@ -67,7 +70,7 @@ impl Fields {
             ("oncue-persistence", args.persistence.clone()),
             ("oncue-expiry", args.expiry.clone()),
             ("oncue-delay", args.delay.clone()),
-            ("idempotency-key", args.idempotency_key.clone()),
+            (IDEMPOTENCY_KEY, args.idempotency_key.clone()),
             ("content-type", args.content_type.clone()),
         ];
         let own = own
@@ -93,7 +96,7 @@ impl Fields {
         for (name, text) in &self.0 {
             if let Some(property) = name.strip_prefix(PROPERTY_PREFIX) {
                 add_property(&mut properties, &decode_header(property.as_bytes()), text);
-            } else if name == "idempotency-key" {
+            } else if name == IDEMPOTENCY_KEY {
                 json.insert(name.clone(), format!("{text}-{number}").into());
             } else if name == "content-type" {
                 json.insert(name.clone(), text.as_str().into());
@@ -108,6 +111,32 @@ impl Fields {
             json.insert("properties".to_owned(), Value::Object(properties));
         }
         Ok(json)
+    }
+}
+
+impl Fields {
+    /// What to say when it is not known whether so many messages were put: with a key the same
+    /// command is harmless, without one it may put them twice.
+    fn when_unknown(&self, queue: &str, count: u64) -> String {
+        let (what, them) = match count {
+            1 => ("the message was".to_owned(), "it"),
+            count => (
+                format!("these {} messages were", format_number(count)),
+                "them",
+            ),
+        };
+        let key = self.0.iter().find(|(name, _)| name == IDEMPOTENCY_KEY);
+        let cure = match key {
+            Some((_, key)) => format!(
+                "repeat the same command soon: its idempotency key \"{key}\" keeps {them} from \
+                 being put twice (for the queue's idempotency-window)"
+            ),
+            None => format!(
+                "see \"oncue browse {queue}\" before you put {them} again; with \
+                 --idempotency-key a put can be repeated safely"
+            ),
+        };
+        format!("whether {what} put is not known; {cure}")
     }
 }
 
@@ -132,7 +161,9 @@ struct Putter<'a> {
 impl Putter<'_> {
     /// Puts one message, whatever its size.
     fn one(&mut self, body: Vec<u8>) -> Result<(), Failure> {
-        let mut request = Request::post(&["queues", self.queue, "messages"]).body(body);
+        let mut request = Request::post(&["queues", self.queue, "messages"])
+            .body(body)
+            .when_unknown(self.fields.when_unknown(self.queue, 1));
         for (name, text) in &self.fields.0 {
             request = request.header(name, text);
         }
@@ -160,7 +191,9 @@ impl Putter<'_> {
             puts.push(Value::Object(put));
         }
         let count = puts.len() as u64;
-        let request = Request::post(&["units"]).json(&json!({ "puts": puts }));
+        let request = Request::post(&["units"])
+            .json(&json!({ "puts": puts }))
+            .when_unknown(self.fields.when_unknown(self.queue, count));
         let answer = self
             .context
             .client
@@ -357,6 +390,39 @@ mod tests {
                 "priority": "5", "delay": "5s", "idempotency-key": "k-7",
                 "properties": { "Region": "eu", "b": ["1", "2"] },
             })
+        );
+    }
+
+    #[test]
+    fn a_put_of_which_nothing_is_known_says_how_it_is_repeated() {
+        let check = |key: Option<&str>, count, parts: &[&str]| {
+            let args = FieldArgs {
+                idempotency_key: key.map(str::to_owned),
+                ..FieldArgs::default()
+            };
+            let text = Fields::new(&args).when_unknown("orders", count);
+            for part in parts {
+                assert!(text.contains(part), "{text}");
+            }
+        };
+        check(
+            None,
+            1,
+            &[
+                "the message was put",
+                "\"oncue browse orders\"",
+                "--idempotency-key",
+            ],
+        );
+        check(
+            Some("k"),
+            1,
+            &["the message was put", "repeat the same command", "\"k\""],
+        );
+        check(
+            Some("k"),
+            500,
+            &["these 500 messages were put", "keeps them"],
         );
     }
 
