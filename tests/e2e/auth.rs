@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -143,6 +144,34 @@ fn a_running_host_asks_for_tokens_as_soon_as_there_are_some() {
 }
 
 #[test]
+fn the_first_token_says_whom_it_keeps_out() {
+    let home = Home::new();
+    let data = home.data().display().to_string();
+    let create = |name: &str, role: &str, more: &[&str]| {
+        let line = [
+            &["token", "create", name, "--role", role, "--data-dir", &data],
+            more,
+        ]
+        .concat();
+        let (code, _, err) = run(&home, &line, &[]);
+        assert_eq!(code, 0, "{err}");
+        err
+    };
+    let first = create("shop", "application", &["-o", "json"]);
+    let meta = std::fs::metadata(home.data()).expect("it is made");
+    assert_eq!(meta.permissions().mode() & 0o777, 0o700);
+    for part in [
+        "refuses every request without one",
+        "ONCUE_TOKEN",
+        "does not administer",
+    ] {
+        assert!(first.contains(part), "{first}");
+    }
+    let second = create("ops", "admin", &[]);
+    assert!(!second.contains("refuses every request"), "{second}");
+}
+
+#[test]
 fn the_audit_log_is_shown_and_survives_a_restart() {
     let home = Home::new();
     let admin = token(&home, &["ops", "--role", "admin"]);
@@ -281,6 +310,13 @@ fn tls_is_spoken_and_a_new_certificate_is_taken_while_old_connections_go_on() {
     std::fs::copy(&certificate_file, &first).expect("copied");
     let (code, _, err) = status(&first);
     assert_eq!(code, 0, "{err}");
+    // Who does not know the certificate is told how it is made known.
+    let url = [("ONCUE_URL", host.url.as_str())];
+    let (code, _, err) = run(&home, &["status", "--timeout", "60s"], &url);
+    assert!(
+        code == 5 && err.contains("with --ca-file [unreachable]"),
+        "{err}"
+    );
     // A connection of before the change.
     let kept = agent(&first);
     let url = format!("{}/livez", host.url);
@@ -311,13 +347,6 @@ fn tls_is_spoken_and_a_new_certificate_is_taken_while_old_connections_go_on() {
     use std::io::{Read as _, Write as _};
     let address = host.url.trim_start_matches("https://");
     let mut plain = TcpStream::connect(address).expect("a connection");
-    // Who does not know the certificate is told how it is made known.
-    let url = [("ONCUE_URL", host.url.as_str())];
-    let (code, _, err) = run(&home, &["status", "--timeout", "60s"], &url);
-    assert!(
-        code == 5 && err.contains("with --ca-file [unreachable]"),
-        "{err}"
-    );
     plain
         .write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .expect("sent");
@@ -378,6 +407,7 @@ fn old_protocols_are_not_spoken_and_an_expired_certificate_is_believed_by_nobody
     let ask = ["status", "--ca-file", &authority, "--timeout", "60s"];
     let (code, _, err) = run(&home, &ask, &[("ONCUE_URL", host.url.as_str())]);
     assert_eq!(code, 5, "{err}");
+    assert!(err.contains("has expired; renew it"), "{err}");
 }
 
 /// A client that believes one certificate.
@@ -395,4 +425,3 @@ fn agent(authority: &Path) -> ureq::Agent {
         .build()
         .into()
 }
-    assert!(err.contains("has expired; renew it"), "{err}");

@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 
 use oncue_core::code::Code;
 use oncue_manager::{Clock as _, SystemClock};
-use oncue_server::auth::identity::{Grants, Identity};
+use oncue_server::auth::identity::{Grants, Identity, Role};
 use oncue_server::auth::tokens::{self, NewToken, Token, Tokens, TokensError};
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::args::Cli;
 use crate::args::token::{CreateArgs, DataArgs, TokenCommand};
-use crate::config::Config;
+use crate::config::{Config, TOKEN_VARIABLE};
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table};
 use crate::render::time::format_timestamp;
+use crate::serve::home::make_data;
 
 /// Runs one of the commands.
 pub(super) fn run(context: &Context, cli: &Cli, command: &TokenCommand) -> Result<(), Failure> {
@@ -41,7 +42,7 @@ fn failed(error: &TokensError) -> Failure {
 
 fn create(context: &Context, args: &CreateArgs, path: &Path) -> Result<(), Failure> {
     let data = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(data).map_err(|error| {
+    make_data(data).map_err(|error| {
         let message = format!(
             "data directory \"{}\" cannot be made: {error}",
             data.display()
@@ -68,20 +69,46 @@ fn create(context: &Context, args: &CreateArgs, path: &Path) -> Result<(), Failu
         expires,
     };
     let token = tokens::create(path, new).map_err(|error| failed(&error))?;
+    let is_first = read(path)?.all().len() == 1;
     if context.screen.is_json() {
-        return context.screen.json(&json!({
+        context.screen.json(&json!({
             "name": args.name, "role": args.role.as_str(), "created": created,
             "expires": expires, "token": token,
-        }));
+        }))?;
+    } else {
+        context.screen.line(&token)?;
+        say_where(context, args, path);
     }
-    context.screen.line(&token)?;
+    if is_first {
+        warn(context, args.role);
+    }
+    Ok(())
+}
+
+fn say_where(context: &Context, args: &CreateArgs, path: &Path) {
     context.screen.say(&format!(
         "token \"{}\" ({}) is in {}; keep what is printed above, it is not shown again",
         args.name,
         args.role,
         path.display()
     ));
-    Ok(())
+}
+
+/// Says what the first token does to all who have none.
+fn warn(context: &Context, role: Role) {
+    let screen = &context.screen;
+    screen.say(&format!(
+        "it is the only token: within a second a host on this directory refuses every request \
+         without one. Give it to commands in {TOKEN_VARIABLE} or a file (--token-file), to the \
+         console at /login, to programs as the header \"authorization: Bearer TOKEN\"; make one \
+         for each application"
+    ));
+    if role != Role::Admin {
+        screen.say(&format!(
+            "role {role} does not administer the host: make a token for that too, with \"oncue \
+             token create NAME --role admin\""
+        ));
+    }
 }
 
 fn read(path: &Path) -> Result<Tokens, Failure> {

@@ -6,6 +6,7 @@
 //! the store is closed. A second signal ends the process at once; nothing acknowledged is lost by
 //! that.
 
+pub(crate) mod home;
 pub(crate) mod log;
 pub(crate) mod machine;
 mod notify;
@@ -13,10 +14,8 @@ mod otlp;
 mod security;
 pub(crate) mod signals;
 
-use std::fs;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -42,6 +41,7 @@ use crate::args::serve::ServeArgs;
 use crate::commands::doctor;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+pub(crate) use home::Home;
 use otlp::Otlp;
 use signals::Signals;
 
@@ -128,37 +128,6 @@ pub(crate) fn address_of(listener: &TcpListener) -> Result<SocketAddr, Failure> 
     Ok(listener
         .local_addr()
         .context("read the address that is listened on")?)
-}
-
-/// Where the host keeps what is its own.
-pub(crate) struct Home {
-    data: PathBuf,
-    plugins: PathBuf,
-}
-
-impl Home {
-    /// Makes its directories.
-    ///
-    /// # Errors
-    /// One of them cannot be made.
-    pub(crate) fn make(config: &Config) -> Result<Self, Failure> {
-        let home = Self {
-            data: PathBuf::from(config.text("data-dir")),
-            plugins: PathBuf::from(config.text("plugins-dir")),
-        };
-        // Messages are for nobody else on the machine; a directory that is there stays as it is.
-        for (what, path, mode) in [
-            ("data", &home.data, 0o700),
-            ("plugins", &home.plugins, 0o777),
-        ] {
-            let mut builder = fs::DirBuilder::new();
-            let made = builder.recursive(true).mode(mode).create(path);
-            made.with_context(|| {
-                format!("{what} directory \"{}\" cannot be made", path.display())
-            })?;
-        }
-        Ok(home)
-    }
 }
 
 /// Opens the store. A second host over the same directory is refused here.
