@@ -41,7 +41,7 @@ mod wit;
 mod workshop;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -50,6 +50,7 @@ use oncue_runtime::plugin::{SUBCOMMAND, compile_child};
 
 use args::{Cli, Command};
 use exit::{Exit, Failure};
+use render::text::escape_line;
 
 /// A sample plugin that the demo runs.
 #[derive(Clone, Debug)]
@@ -100,7 +101,7 @@ pub fn run_line(line: Vec<OsString>, samples: Option<Samples>) -> ExitCode {
             let _ = answer.print();
             return ExitCode::from(commands::check::UNKNOWN);
         }
-        Err(answer) => return parsed_to_end(&answer),
+        Err(answer) => return parsed_to_end(&answer, &arguments),
     };
     match dispatch(&cli, samples) {
         Ok(()) => Exit::Done.into(),
@@ -115,9 +116,16 @@ pub fn run_line(line: Vec<OsString>, samples: Option<Samples>) -> ExitCode {
 }
 
 /// Help and version are answers, not errors; everything else is wrong usage.
-fn parsed_to_end(answer: &clap::Error) -> ExitCode {
+fn parsed_to_end(answer: &clap::Error, arguments: &[String]) -> ExitCode {
     // A closed pipe is no error here either.
     let _ = answer.print();
+    if let Some(meant) = args::tips::meant(arguments).filter(|_| answer.use_stderr()) {
+        let _ = writeln!(
+            io::stderr(),
+            "\n  tip: did you mean \"{}\"?",
+            escape_line(&meant)
+        );
+    }
     let exit = if answer.use_stderr() {
         Exit::Usage
     } else {

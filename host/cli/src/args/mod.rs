@@ -19,6 +19,7 @@ pub(crate) mod new;
 pub(crate) mod operations;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod tips;
 pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod workshop;
