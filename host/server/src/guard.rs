@@ -17,7 +17,7 @@ use std::task::{Context, Poll};
 use axum::Router;
 use axum::body::HttpBody as _;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use oncue_core::code::Code;
 use tokio::sync::OwnedSemaphorePermit;
@@ -187,8 +187,8 @@ struct Asked {
     /// Only for what goes into the log when it is done.
     object: String,
     message: Option<String>,
-    /// Method and path of a route that is not in the table.
-    unlisted: String,
+    /// Method and address, where no action in the table names the request.
+    unnamed: Option<(Method, Uri)>,
     identity: Option<Arc<Identity>>,
     /// Whom a token or a cookie names, until the request bears it.
     caller: Option<Caller>,
@@ -198,12 +198,12 @@ struct Asked {
 impl Asked {
     fn of(found: Option<&Found<'_>>, request: &Request, peer: Option<Peer>) -> Self {
         let audited = found.filter(|found| found.rule.action.is_some());
-        let unlisted = || format!("{} {}", request.method(), request.uri().path());
+        let address = || (request.method().clone(), request.uri().clone());
         Self {
             rule: found.map(|found| found.rule),
             object: audited.map(Found::shown).unwrap_or_default(),
             message: audited.and_then(Found::shown_message),
-            unlisted: found.map_or_else(unlisted, |_| String::new()),
+            unnamed: audited.is_none().then(address),
             identity: None,
             caller: None,
             peer,
@@ -217,11 +217,7 @@ impl Asked {
             return None;
         }
         let result = code.map_or(audit::DONE, Code::as_str);
-        let action = match (action, self.rule) {
-            (Some(action), _) => action.to_owned(),
-            (None, Some(rule)) => rule.to_string(),
-            (None, None) => self.unlisted.chars().take(MAX_REQUEST_ID).collect(),
-        };
+        let action = action.map_or_else(|| self.route(), str::to_owned);
         let object = told.object.as_ref().unwrap_or(&self.object);
         let entry = Entry {
             message: self.message.clone(),
@@ -229,6 +225,19 @@ impl Asked {
             ..Entry::new(&action, object, result)
         };
         Some(entry.by(self.name(), self.peer.map(|peer| peer.0.ip())))
+    }
+
+    /// Method and path of what has no name. A path with a lease's token in it is not written down.
+    fn route(&self) -> String {
+        let secret = self.rule.filter(|rule| rule.bears_a_token());
+        match (secret, &self.unnamed) {
+            (Some(rule), _) => rule.to_string(),
+            (None, Some((method, address))) => {
+                let shown = format!("{method} {}", address.path());
+                shown.chars().take(audit::MAX_OBJECT).collect()
+            }
+            (None, None) => String::new(),
+        }
     }
 
     fn name(&self) -> Option<&str> {

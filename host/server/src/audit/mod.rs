@@ -36,7 +36,7 @@ const FILE_BYTES: u64 = 10 << 20;
 const FILES: usize = 10;
 
 /// Longest object or path in an entry, in characters.
-const MAX_OBJECT: usize = 300;
+pub(crate) const MAX_OBJECT: usize = 300;
 
 /// The result of what was done.
 pub(crate) const DONE: &str = "done";

@@ -26,6 +26,12 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
         .await
         .is(401);
     guarded
+        .call(&made[0], "GET", "/v1/queues/b/explain?all=1")
+        .await
+        .is(403);
+    let ack = "/v1/leases/the-token-of-a-lease/ack";
+    guarded.call("oncue_wrong", "POST", ack).await.is(401);
+    guarded
         .call(&admin, "POST", "/v1/queues/a/pause")
         .await
         .is(200);
@@ -50,6 +56,8 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
             "admin queue-define b done",
             "shop queue-delete a not-permitted",
             "- GET /v1/status - not-authorized",
+            "shop GET /v1/queues/b/explain - not-permitted",
+            "- POST /v1/leases/{token}/ack - not-authorized",
             "admin queue-pause a done",
             "admin queue-alter a invalid-definition",
         ]
@@ -63,7 +71,13 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
     }
     let files = std::fs::read_to_string(guarded.folder.path().join("audit/audit.jsonl"));
     let files = files.expect("the log");
-    for hidden in [secret, &admin, &made[0], "oncue_wrong"] {
+    for hidden in [
+        secret,
+        &admin,
+        &made[0],
+        "oncue_wrong",
+        "the-token-of-a-lease",
+    ] {
         assert!(!files.contains(hidden), "{hidden} is in the log");
     }
     let page = guarded
@@ -81,7 +95,15 @@ async fn changes_and_refusals_are_written_down_and_messages_are_not() {
     let earlier = guarded.call(&admin, "GET", &path).await.is(200).json();
     let results = earlier["entries"].as_array().expect("entries").iter();
     let results: Vec<&Value> = results.map(|entry| &entry["result"]).collect();
-    assert_eq!(results, ["not-permitted", "not-authorized"]);
+    assert_eq!(
+        results,
+        [
+            "not-permitted",
+            "not-authorized",
+            "not-permitted",
+            "not-authorized"
+        ]
+    );
     assert_eq!(earlier["previous"], Value::Null);
     let mangled = next.replace('-', "-1");
     for (wrong, code) in [

@@ -86,7 +86,7 @@ async fn the_audit_log_is_a_page_for_administrators() {
     let filtered = "/audit?identity=OPER&action=get&refused=1";
     let page = guarded.page(&admin, filtered).await.is(200);
     let page = page
-        .has("GET /v1/audit")
+        .has("GET /audit")
         .has("not-permitted")
         .has("value=\"OPER\"");
     assert_eq!(page.text.matches("<tr>\n").count(), 1);

@@ -59,6 +59,13 @@ pub(crate) struct Rule {
     is_page: bool,
 }
 
+impl Rule {
+    /// Whether the path of a request bears a lease's token.
+    pub(crate) fn bears_a_token(&self) -> bool {
+        self.path.contains("{token}")
+    }
+}
+
 impl std::fmt::Display for Rule {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} {}", self.method, self.path)
