@@ -330,6 +330,7 @@ fn identify(
         }
         return access.check_rate(access.local());
     }
+    security.look_at_tokens(false);
     if found.is_some_and(|found| found.rule.need == rights::Need::Nothing) {
         return Ok(());
     }

@@ -75,10 +75,16 @@ impl Security {
     }
 
     fn look(&self, always: bool) {
+        self.look_at_tokens(always);
+        self.look_at_certificate(always);
+    }
+
+    /// Reads the tokens again if their file has changed. Asked for each request that needs one, so
+    /// that a revoked token is refused from then on.
+    pub(crate) fn look_at_tokens(&self, always: bool) {
         if self.access.reload(always) {
             self.note_host("tokens-read", &self.access.names().join(", "));
         }
-        self.look_at_certificate(always);
     }
 
     fn look_at_certificate(&self, always: bool) {

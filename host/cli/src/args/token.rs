@@ -14,10 +14,10 @@ Examples:
   oncue token list
   oncue token revoke shop
 
-Tokens are kept, as hashes, in tokens.toml of the data directory; a running host reads it within \
-a second. As soon as there is one, every request needs a token, until the file is removed and \
-the host restarted. The token is printed once, alone on stdout; commands take it from the \
-variable ONCUE_TOKEN or from a file (--token-file).";
+Tokens are kept, as hashes, in tokens.toml of the data directory. Within a second of the first \
+one a running host asks every request for a token, until the file is removed and the host \
+restarted; a token that is made or revoked later counts at once. The token is printed once, alone \
+on stdout; commands take it from the variable ONCUE_TOKEN or from a file (--token-file).";
 
 /// What to do with tokens. Works on the data directory; no host is asked.
 #[derive(Debug, Subcommand)]

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
@@ -167,7 +167,7 @@ impl Access {
         if mode == Mode::Off {
             return Ok(access);
         }
-        access.note_stamp();
+        *access.stamp_read() = access.stamp();
         let tokens = Tokens::read(&path)?;
         let some = tokens
             .as_ref()
@@ -197,12 +197,14 @@ impl Access {
             .collect()
     }
 
-    fn note_stamp(&self) -> bool {
-        let now = self.0.path.as_deref().and_then(Stamp::of);
-        let mut stamp = self.0.stamp.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = *stamp != now;
-        *stamp = now;
-        changed
+    /// How the file looks now.
+    fn stamp(&self) -> Option<Stamp> {
+        self.0.path.as_deref().and_then(Stamp::of)
+    }
+
+    /// How the file looked when it was read last. Held while it is read.
+    fn stamp_read(&self) -> MutexGuard<'_, Option<Stamp>> {
+        self.0.stamp.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, tokens: Tokens) {
@@ -237,7 +239,8 @@ impl Access {
     }
 
     /// Reads the file again if it has changed, or in any case. A file that cannot be used changes
-    /// nothing, and one that has gone leaves no token. True when something was read.
+    /// nothing, and one that has gone leaves no token. True when something was read. Costs a look
+    /// at the file's state; whoever comes while it is read waits, and sees what was read.
     pub fn reload(&self, always: bool) -> bool {
         let Some(path) = self
             .0
@@ -247,9 +250,17 @@ impl Access {
         else {
             return false;
         };
-        if !self.note_stamp() && !always {
+        let now = self.stamp();
+        let mut read = self.stamp_read();
+        if *read == now && !always {
             return false;
         }
+        // Another may have read it meanwhile; what changes from here on is read the next time.
+        let now = self.stamp();
+        if *read == now && !always {
+            return false;
+        }
+        *read = now;
         match Tokens::read(path) {
             Ok(Some(tokens)) => {
                 tracing::info!(tokens = tokens.all().len(), "the tokens were read again");

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use oncue_manager::status::HostEvent;
 use oncue_server::auth::identity::{Grants, Role};
+use oncue_server::auth::tokens::{self, Tokens};
 use oncue_server::auth::{Access, Mode};
 use oncue_server::{Security, ServerOptions};
 use serde_json::{Value, json};
@@ -311,4 +312,25 @@ async fn with_tokens_any_name_of_the_host_will_do_and_no_page_of_another() {
     ask("queues.example:7373", Some("null"))
         .await
         .problem(403, "foreign-origin");
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_from_the_next_request_on() {
+    let shop = ("shop", Role::Application, grants(&["a"], &[], &[]));
+    let (guarded, admin, made) = Guarded::with(&[shop]).await;
+    let put = async |token: &str| {
+        let path = "/v1/queues/a/messages";
+        guarded.call(token, "POST", path).await
+    };
+    put(&made[0]).await.is(201);
+    tokens::revoke(&Tokens::path(guarded.folder.path()), "shop").expect("revoked");
+    put(&made[0]).await.problem(401, "not-authorized");
+    let rights = grants(&["a"], &[], &[]);
+    let next = make(&guarded.folder, "next", Role::Application, rights, None);
+    put(&next).await.is(201);
+    let entries = guarded.audited(&admin).await;
+    let read = entries
+        .iter()
+        .filter(|entry| entry["action"] == "tokens-read");
+    assert_eq!(read.count(), 2);
 }
