@@ -56,6 +56,8 @@ pub enum Command {
     Trigger(QueueName, bool, Answer<Result<QueueView, ApiError>>),
     /// A plugin changed.
     Plugin(Box<PluginUpdate>, Answer<Result<(), PluginRefusal>>),
+    /// The plugins directory has been read for the first time.
+    PluginsRead(Answer<()>),
     /// Some of the queues.
     Queues(QueueFilter, Answer<QueuePage>),
     /// One queue.

@@ -79,6 +79,8 @@ pub struct Manager {
     pub(crate) queues: QueueTable,
     pub(crate) processes: ProcessTable,
     pub(crate) plugins: BTreeMap<PluginName, PluginUpdate>,
+    /// The plugins directory has not been read since the start: whatever is missing may be there.
+    pub(crate) plugins_awaited: bool,
     pub(crate) ledger: Ledger,
     pub(crate) host: HostState,
     pub(crate) running: BTreeMap<TaskId, Running>,

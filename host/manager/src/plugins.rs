@@ -35,7 +35,13 @@ impl Manager {
             .get(&update.name)
             .and_then(|known| known.state.serving().cloned());
         let changed = before.is_some() && before.as_ref() != update.state.serving();
-        self.tell_plugin(&update, now);
+        let was_compiling = self
+            .plugins
+            .get(&update.name)
+            .is_some_and(|known| known.state == PluginState::Compiling);
+        if !(was_compiling && update.state == PluginState::Compiling) {
+            self.tell_plugin(&update, now);
+        }
         let name = update.name.clone();
         self.plugins.insert(name.clone(), update);
         self.judge_plugin(&name, now);
@@ -97,22 +103,39 @@ impl Manager {
     }
 
     fn tell_plugin(&self, update: &PluginUpdate, now: Timestamp) {
+        // That the next version is compiled is no news of the one that serves.
+        let state = if update.awaits_next() {
+            PluginState::Compiling.as_str()
+        } else {
+            update.state.as_str()
+        };
+        let digest = update.state.serving().map(|version| version.digest.clone());
+        let plugin = &update.name;
         let reason = match &update.state {
-            PluginState::Quarantined { reason, .. } => {
-                tracing::warn!(plugin = %update.name, %reason, "plugin quarantined");
+            PluginState::Quarantined { reason, .. } if !update.awaits_next() => {
+                tracing::warn!(%plugin, %reason, "plugin quarantined");
                 Some(reason.clone())
             }
-            state => {
-                tracing::info!(plugin = %update.name, state = state.as_str(), "plugin");
+            _ => {
+                tracing::info!(%plugin, state, digest, "plugin");
                 None
             }
         };
         self.shared.tell(|| HostEvent::Plugin {
-            name: update.name.to_string(),
-            state: update.state.as_str(),
+            name: plugin.to_string(),
+            state,
+            digest,
             reason,
             time: now,
         });
+    }
+
+    /// The plugins directory has been read for the first time: what it has not told of is not
+    /// there.
+    pub(crate) fn plugins_read(&mut self) {
+        if std::mem::take(&mut self.plugins_awaited) {
+            self.after_plugin_change();
+        }
     }
 
     fn apply_definitions(

@@ -67,6 +67,9 @@ pub struct ManagerConfig {
     pub traces: Option<TraceConfig>,
     /// Sees the calls of guests: a bench's. A host has none.
     pub probe: Option<Arc<dyn Probe>>,
+    /// A plugins directory will be read, and [`Handle::plugins_read`] told when it was: until then
+    /// a component that nobody has told of counts as being read, not as missing.
+    pub awaits_plugins: bool,
 }
 
 impl Default for ManagerConfig {
@@ -91,6 +94,7 @@ impl Default for ManagerConfig {
             headroom: None,
             traces: None,
             probe: None,
+            awaits_plugins: false,
         }
     }
 }
@@ -134,6 +138,7 @@ impl Manager {
             queues: QueueTable::default(),
             processes: ProcessTable::default(),
             plugins: std::collections::BTreeMap::new(),
+            plugins_awaited: config.awaits_plugins,
             ledger: Ledger::new(config.capacity.at_least(config.default_demand)),
             host: host_state(config.name, config.default_demand),
             running: std::collections::BTreeMap::new(),
@@ -164,6 +169,7 @@ impl Manager {
             headroom: config.headroom,
         };
         manager.recover(&recovered)?;
+        manager.refresh_components();
         crate::recovery::attach(&manager);
         manager.prepare(&recovered)?;
         manager.suspect(&suspects)?;

@@ -29,6 +29,22 @@ pub struct PluginUpdate {
     pub facts: Vec<(String, String)>,
 }
 
+/// The fact of a plugin that serves while its next version is being read and compiled.
+pub const NEXT_VERSION: &str = "next version";
+
+impl PluginUpdate {
+    /// Whether this is only the news that the next version is being found out: what serves is what
+    /// served before.
+    #[must_use]
+    pub fn awaits_next(&self) -> bool {
+        awaits_next(&self.facts)
+    }
+}
+
+fn awaits_next(facts: &[(String, String)]) -> bool {
+    facts.iter().any(|(name, _)| name == NEXT_VERSION)
+}
+
 /// What a manifest defines.
 #[derive(Clone, Debug, Default)]
 pub struct PluginDefinitions {
@@ -135,6 +151,14 @@ pub struct PluginView {
     pub previous: Vec<String>,
     /// Size, imports, exports, compile time.
     pub facts: Vec<(String, String)>,
+}
+
+impl PluginView {
+    /// Whether it serves while its next version is being read and compiled.
+    #[must_use]
+    pub fn awaits_next(&self) -> bool {
+        awaits_next(&self.facts)
+    }
 }
 
 impl From<&PluginUpdate> for PluginView {

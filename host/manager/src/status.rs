@@ -462,8 +462,10 @@ pub enum HostEvent {
     Plugin {
         /// Which.
         name: String,
-        /// Its state.
+        /// Its state; `compiling` also while the next version is compiled and one serves.
         state: &'static str,
+        /// Digest of the version that serves now, if one does.
+        digest: Option<String>,
         /// Why, when quarantined.
         reason: Option<String>,
         /// When.

@@ -58,10 +58,12 @@ impl Manager {
                     .get(&name)
                     .map(PluginView::from)
                     .ok_or_else(|| {
-                        ApiError::new(
-                            Code::UnknownPlugin,
-                            format!("plugin \"{name}\" is not in the plugins directory"),
-                        )
+                        let fact = if self.plugins_awaited {
+                            "is not known yet: the plugins directory is still being read"
+                        } else {
+                            "is not in the plugins directory"
+                        };
+                        ApiError::new(Code::UnknownPlugin, format!("plugin \"{name}\" {fact}"))
                     });
                 let _ = answer.send(view);
             }

@@ -9,7 +9,7 @@ use oncue_manager::status::HostEvent;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::audit::{Audit, Entry};
+use crate::audit::{self, Audit, Entry};
 use crate::auth::Access;
 use crate::tls::Tls;
 
@@ -110,8 +110,14 @@ impl Security {
         let mut events = handle.events();
         loop {
             match events.recv().await {
-                Ok(HostEvent::Plugin { name, state, .. }) => {
-                    let entry = Entry::new(&format!("plugin-{state}"), &name, "done");
+                Ok(HostEvent::Plugin {
+                    name,
+                    state,
+                    digest,
+                    ..
+                }) => {
+                    let mut entry = Entry::new(&format!("plugin-{state}"), &name, audit::DONE);
+                    entry.digest = digest;
                     audit.note(&entry.by(Some("plugins-directory"), None));
                 }
                 Ok(_) => {}

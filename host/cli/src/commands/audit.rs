@@ -5,13 +5,13 @@ use std::time::Duration;
 use oncue_manager::{Clock as _, SystemClock};
 use serde_json::Value;
 
-use super::Context;
+use super::{Context, short_digest};
 use crate::args::token::AuditArgs;
 use crate::client::Request;
 use crate::exit::Failure;
 use crate::render::table::{Cell, Table};
 use crate::render::text::escape_line;
-use crate::render::time::format_timestamp;
+use crate::render::time::{format_timestamp, number_of};
 use crate::render::values::{at, plain};
 
 /// How often a follower asks for more.
@@ -68,7 +68,7 @@ fn cells(entry: &Value) -> [String; 6] {
     ]
 }
 
-/// On what: the message within its queue, or how many messages of it.
+/// On what: the message within its queue, how many messages of it, the version of a plugin.
 fn object(entry: &Value) -> String {
     let object = plain(at(entry, "object"));
     match (
@@ -76,9 +76,11 @@ fn object(entry: &Value) -> String {
         at(entry, "messages").as_u64(),
     ) {
         (Some(message), _) => format!("{object}/{message}"),
-        (None, Some(1)) => format!("{object} (1 message)"),
-        (None, Some(count)) => format!("{object} ({count} messages)"),
-        (None, None) => object,
+        (None, Some(count)) => format!("{object} ({})", number_of(count, "message")),
+        (None, None) => match at(entry, "digest").as_str() {
+            Some(digest) => format!("{object} ({})", short_digest(digest)),
+            None => object,
+        },
     }
 }
 
@@ -118,6 +120,8 @@ mod tests {
             { "time": 0, "action": "queue-clear", "object": "a", "messages": 3, "result": "done" },
             { "time": 0, "action": "message-remove", "object": "a", "message": "00c0",
               "result": "unknown-message" },
+            { "time": 0, "action": "plugin-ready", "object": "echo", "result": "done",
+              "digest": "sha256:0123456789abcdef" },
         ]});
         assert_eq!(
             line(&page["entries"][0]),
@@ -127,6 +131,7 @@ mod tests {
             (1, "GET /v1/status    not-authorized (7 more before it)"),
             (2, "queue-clear  a (3 messages)  done"),
             (3, "message-remove  a/00c0  unknown-message"),
+            (4, "plugin-ready  echo (sha256:01234)  done"),
         ];
         for (number, end) in ends {
             let line = line(&page["entries"][number]);

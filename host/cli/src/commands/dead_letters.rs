@@ -268,7 +268,19 @@ fn redrive_by(context: &Context, queue: &str, filter: &Value) -> Result<(), Fail
         &answer,
         "their queue is gone, or somebody has them in hand",
     );
+    for plugin in items(at(&answer, "compiling")) {
+        context.screen.say(&still_compiling(&plain(plugin)));
+    }
     Ok(())
+}
+
+/// What went back goes to the version that may have failed on it before.
+fn still_compiling(plugin: &str) -> String {
+    format!(
+        "plugin \"{plugin}\": its next version is still being compiled, and until it is ready the \
+         version before it gets these messages; see \"oncue plugin list\", then redrive those that \
+         failed again"
+    )
 }
 
 /// Says how many are still there, and why.

@@ -1,5 +1,6 @@
 //! `plugin`: what the host serves; with no host, what a component is and whether it would load.
 
+use oncue_manager::reload::NEXT_VERSION;
 use serde_json::Value;
 
 use super::{Context, done, short_digest};
@@ -60,6 +61,10 @@ fn table(answer: &Value) -> Table {
 fn reason(plugin: &Value) -> String {
     let reason = plain(at(plugin, "reason"));
     let name = plain(at(plugin, "name"));
+    if has_fact(plugin, NEXT_VERSION) {
+        // What was wrong with the file before needs no cure any more.
+        return String::new();
+    }
     let mut faults = reason.split(NEXT_FAULT);
     let first = faults.next().unwrap_or_default();
     match faults.count() {
@@ -82,20 +87,23 @@ fn state(plugin: &Value) -> Cell {
 
 fn state_text(plugin: &Value) -> String {
     let state = plain(at(plugin, "state"));
-    if state == "quarantined" && !at(plugin, "digest").is_null() {
-        // The version before the bad one goes on.
-        return "quarantined, serving on".to_owned();
-    }
-    let facts = at(plugin, "facts").as_array().into_iter().flatten();
-    let names: Vec<&str> = facts.filter_map(|fact| fact.get(0)?.as_str()).collect();
     let mut text = state;
-    for (fact, told) in [("pinned", "pinned"), ("next version", "compiling the next")] {
-        if names.contains(&fact) {
+    if text == "quarantined" && !at(plugin, "digest").is_null() {
+        // The version before the bad one goes on.
+        text.push_str(", serving on");
+    }
+    for (fact, told) in [("pinned", "pinned"), (NEXT_VERSION, "compiling the next")] {
+        if has_fact(plugin, fact) {
             text.push_str(", ");
             text.push_str(told);
         }
     }
     text
+}
+
+fn has_fact(plugin: &Value, name: &str) -> bool {
+    let mut facts = at(plugin, "facts").as_array().into_iter().flatten();
+    facts.any(|fact| fact.get(0).and_then(Value::as_str) == Some(name))
 }
 
 fn show(context: &Context, args: &PluginArg) -> Result<(), Failure> {
@@ -165,6 +173,15 @@ mod tests {
             "state": "ready", "facts": [["size", "1"], ["pinned", "by"], ["next version", "is"]],
         });
         assert_eq!(state_text(&held), "ready, pinned, compiling the next");
+        let mended = json!({
+            "state": "quarantined", "digest": "ff", "reason": "of the file before",
+            "facts": [["next version", "is"]],
+        });
+        assert_eq!(
+            state_text(&mended),
+            "quarantined, serving on, compiling the next"
+        );
+        assert_eq!(reason(&mended), "");
     }
 
     #[test]

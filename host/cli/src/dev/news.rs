@@ -104,10 +104,9 @@ impl<'a> News<'a> {
         let Ok(view) = self.handle.plugin(self.plugin.clone()).await else {
             return Ok(false);
         };
-        let is_next = view.facts.iter().any(|(name, _)| name == "next version");
         let state = match &view.reason {
             Some(reason) => format!("{}: {reason}", view.state),
-            None if is_next => format!("{}, compiling the next version", view.state),
+            None if view.awaits_next() => format!("{}, compiling the next version", view.state),
             None => view.state.to_owned(),
         };
         let now = (state.clone(), view.digest.clone());

@@ -257,6 +257,7 @@ pub(crate) fn start_host(
         headroom: Some(Box::new(machine::headroom())),
         traces,
         retention: retention(config),
+        awaits_plugins: true,
         ..ManagerConfig::default()
     };
     let mut manager = QueueManager::start(

@@ -64,6 +64,10 @@ impl Manager {
             Command::Plugin(update, answer) => {
                 let _ = answer.send(self.plugin_changed(*update, now));
             }
+            Command::PluginsRead(answer) => {
+                self.plugins_read();
+                let _ = answer.send(());
+            }
             question => self.answer(question, now),
         }
     }

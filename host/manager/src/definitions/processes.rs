@@ -151,11 +151,11 @@ impl Manager {
                 continue;
             };
             let demand = entry.demand();
-            let component = self
-                .plugin_of(&name)
-                .map_or(ComponentState::Missing, |update| {
-                    update.state.component(demand)
-                });
+            let component = match self.plugin_of(&name) {
+                Some(update) => update.state.component(demand),
+                None if self.plugins_awaited => ComponentState::Compiling,
+                None => ComponentState::Missing,
+            };
             if let Some(entry) = self.processes.get_mut(&name) {
                 entry.component = component;
             }

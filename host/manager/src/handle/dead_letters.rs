@@ -1,9 +1,9 @@
 //! Dead letters: what there is, by groups; back to where they came from; away for good.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use oncue_core::message::{Attempts, DeadLetter, MessageId};
-use oncue_core::names::QueueName;
+use oncue_core::names::{PluginName, QueueName};
 use oncue_core::unit_of_work::Disposition;
 use oncue_store::Browsed;
 
@@ -64,12 +64,15 @@ impl DeadLetterFilter {
 }
 
 /// What became of the dead letters that were meant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadLettersDone {
     /// Redriven, or discarded.
     pub done: u64,
     /// Still there: the queue they came from is gone, or somebody has them in hand.
     pub stayed: u64,
+    /// Plugins of the queues to which messages went back, of which a next version is being
+    /// compiled: until it is ready, the version before it gets them.
+    pub compiling: Vec<PluginName>,
 }
 
 impl Handle {
@@ -120,15 +123,41 @@ impl Handle {
         queue: &QueueName,
         filter: &DeadLetterFilter,
     ) -> Result<DeadLettersDone, ApiError> {
-        self.settle_dead_letters(queue, filter, |record| {
+        // Looked up before: what is ready afterwards may have missed the first of them.
+        let compiling = self.awaiting_next().await?;
+        let mut origins = BTreeSet::new();
+        let settled = self.settle_dead_letters(queue, filter, |record| {
             self.cell(&record.queue).ok()?;
+            if !compiling.is_empty() && !origins.contains(&record.queue) {
+                origins.insert(record.queue.clone());
+            }
             Some(Disposition::Move {
                 to: record.queue.clone(),
                 record: None,
                 attempts: Attempts::default(),
             })
-        })
-        .await
+        });
+        let mut answer = settled.await?;
+        let concerned = compiling
+            .into_iter()
+            .filter(|(_, queues)| queues.iter().any(|queue| origins.contains(queue)));
+        answer.compiling = concerned.map(|(plugin, _)| plugin).collect();
+        Ok(answer)
+    }
+
+    /// Plugins that serve while their next version is compiled, each with its queues.
+    async fn awaiting_next(&self) -> Result<Vec<(PluginName, Vec<QueueName>)>, ApiError> {
+        let mut found = Vec::new();
+        for plugin in self.plugins().await? {
+            if !plugin.awaits_next() {
+                continue;
+            }
+            // Also those that operators have bound. A process that is gone by now has none.
+            let process = self.process(plugin.process.clone()).await;
+            let queues = process.map(|view| view.queues).unwrap_or_default();
+            found.push((plugin.name, queues));
+        }
+        Ok(found)
     }
 
     /// Removes dead letters for good.
@@ -149,7 +178,7 @@ impl Handle {
         &self,
         queue: &QueueName,
         filter: &DeadLetterFilter,
-        decide: impl Fn(&DeadLetter) -> Option<Disposition>,
+        mut decide: impl FnMut(&DeadLetter) -> Option<Disposition> + Send,
     ) -> Result<DeadLettersDone, ApiError> {
         let mut left = filter.max();
         let mut answer = DeadLettersDone::default();

@@ -348,6 +348,15 @@ impl Handle {
             .unwrap_or_else(|error| Err(PluginRefusal(error.message)))
     }
 
+    /// Says that the plugins directory has been read for the first time: what it has not told of is
+    /// not there. See [`awaits_plugins`](crate::ManagerConfig::awaits_plugins).
+    ///
+    /// # Errors
+    /// Only when the manager has ended.
+    pub async fn plugins_read(&self) -> Result<(), ApiError> {
+        self.ask(Command::PluginsRead).await
+    }
+
     /// All plugins, by name.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ mod gated;
 mod groups;
 mod lingers;
 mod pipelines;
+mod plugins;
 mod properties;
 mod recovery;
 mod requests;

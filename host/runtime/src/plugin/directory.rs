@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc;
 use tracing::info;
 
-use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT, MAX_COMMANDS, RESCAN, SETTLE};
+use super::bounds::{COMPILE_MEMORY, COMPILE_TIMEOUT, MAX_COMMANDS, RESCAN, SETTLE, SLOW_FILE};
 use super::catalog::{Capacity, NotPassed, Passed, Trial, Update};
 use super::compile::{Cancelled, CompileBounds, Compiler};
 use super::keeper::Keeper;
@@ -161,6 +161,7 @@ impl PluginDirectory {
                 idle: workers,
                 quiet,
                 stopping,
+                is_read: false,
             };
             runtime.block_on(thread.run(config, &components, &handle, inbox));
         })?;
@@ -286,6 +287,8 @@ struct Thread {
     quiet: Arc<Quiet>,
     /// Set when the directory is let go, also when its inbox is too full to say so.
     stopping: Cancelled,
+    /// Whether the manager was told that all is known that was there at the start.
+    is_read: bool,
 }
 
 /// What the thread wakes up for.
@@ -354,13 +357,27 @@ impl Thread {
                         .roll_back(&plugin, Box::new(|result| reply(answer, result)))
                         .await;
                 }
-                Wake::Time => {
-                    if schedule.begin_look() {
-                        keeper.retry(schedule.now()).await;
-                    }
-                    keeper.look(schedule.now()).await;
-                }
+                Wake::Time => self.look(&mut keeper, &mut schedule, handle).await,
             }
+        }
+    }
+
+    /// Looks at the directory; says when all that was there at the start is known.
+    async fn look<T: AsyncFnMut(Update) -> Result<(), String>>(
+        &mut self,
+        keeper: &mut Keeper<T>,
+        schedule: &mut Schedule,
+        handle: &Handle,
+    ) {
+        if schedule.begin_look() {
+            keeper.retry(schedule.now()).await;
+        }
+        keeper.look(schedule.now()).await;
+        // A file that is written for long is not waited for: it is told of when it is whole.
+        if !self.is_read && (keeper.has_settled() || schedule.now() >= SLOW_FILE) {
+            self.is_read = true;
+            // A manager that has ended needs to know nothing.
+            let _ = handle.plugins_read().await;
         }
     }
 

@@ -209,9 +209,14 @@ impl<T: AsyncFnMut(Update) -> Result<(), String>> Keeper<T> {
         None
     }
 
+    /// Whether every file has settled, and what it makes was told.
+    pub(crate) fn has_settled(&self) -> bool {
+        self.settler.next().is_none()
+    }
+
     /// Whether there is nothing to wait for: every file has settled, every trial is given out.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.trials.is_empty() && self.settler.next().is_none()
+        self.trials.is_empty() && self.has_settled()
     }
 
     /// Takes in a trial's result.

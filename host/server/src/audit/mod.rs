@@ -66,6 +66,9 @@ pub(crate) struct Entry {
     /// How many messages were removed or moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) messages: Option<u64>,
+    /// Of a plugin the version that serves since then, if one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
     /// `done`, or the code of the refusal.
     pub(crate) result: String,
     /// The status of the answer.
@@ -115,6 +118,7 @@ impl Entry {
             object: object.chars().take(MAX_OBJECT).collect(),
             message: None,
             messages: None,
+            digest: None,
             result: result.to_owned(),
             status: None,
             request_id: None,

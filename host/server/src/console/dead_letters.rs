@@ -305,7 +305,15 @@ fn said(done: Done, what: &str) -> String {
             format::number(stayed)
         ),
     };
-    format!("{} {what}.{stayed}", format::of(done.done, "dead letter"))
+    let compiling = done.compiling.iter().map(|plugin| {
+        format!(
+            " The next version of plugin \"{plugin}\" is still being compiled: until it is ready, \
+             the version before it gets them."
+        )
+    });
+    let compiling: String = compiling.collect();
+    let letters = format::of(done.done, "dead letter");
+    format!("{letters} {what}.{stayed}{compiling}")
 }
 
 /// The page without what was just settled.

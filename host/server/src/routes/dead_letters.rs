@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use oncue_core::definition::{Raw, nearest};
 use oncue_core::message::{DeadLetterReason, MessageId};
-use oncue_core::names::QueueName;
+use oncue_core::names::{PluginName, QueueName};
 use oncue_manager::handle::{DeadLetterFilter, MAX_REDRIVE};
 use serde::Serialize;
 use serde_json::Value;
@@ -85,6 +85,10 @@ pub(super) struct Redriven {
     /// Messages that were meant and are still there: their queue is gone, or somebody has them in
     /// hand.
     stayed: u64,
+    /// Plugins whose next version is still being compiled: until it is ready, the version before it
+    /// handles what went back.
+    #[schema(value_type = Vec<String>)]
+    compiling: Vec<PluginName>,
 }
 
 /// How many messages were removed.
@@ -118,6 +122,7 @@ async fn redrive_messages(
     let redriven = Redriven {
         redriven: done.done,
         stayed: done.stayed,
+        compiling: done.compiling,
     };
     Ok((Extension(Told::messages(done.done)), Json(redriven)))
 }

@@ -47,7 +47,10 @@ async fn dead_letters_go_back() {
         json!({ "ids": ["0".repeat(24)] }),
     ] {
         let answer = server.json("POST", &redrive, none).await.is(200).json();
-        assert_eq!(answer, json!({ "redriven": 0, "stayed": 0 }));
+        assert_eq!(
+            answer,
+            json!({ "redriven": 0, "stayed": 0, "compiling": [] })
+        );
     }
     let wrong = json!({ "ids": ["66"], "form": "q", "reason": "traped" });
     let problem = server.json("POST", &redrive, wrong).await;
@@ -55,7 +58,10 @@ async fn dead_letters_go_back() {
     assert!(faults.contains("did you mean \\\"trapped\\\"?"), "{faults}");
     let mine = json!({ "ids": [id], "from": "q", "reason": "consumer", "detail": "n" });
     let answer = server.json("POST", &redrive, mine).await.is(200).json();
-    assert_eq!(answer, json!({ "redriven": 1, "stayed": 0 }));
+    assert_eq!(
+        answer,
+        json!({ "redriven": 1, "stayed": 0, "compiling": [] })
+    );
     assert_eq!(server.ids("q").await, [id]);
 }
 

@@ -137,7 +137,11 @@ impl HoldReason {
                 "the component \"{name}\" is missing; put it into the plugins directory"
             ),
             Self::ComponentCompiling(name) => {
-                write!(f, "the component \"{name}\" is being compiled")
+                write!(
+                    f,
+                    "the component \"{name}\" is being read and compiled; its queues start when it \
+                     is ready"
+                )
             }
             Self::ComponentQuarantined(why) => {
                 write!(f, "the component is quarantined: {why}")

@@ -296,6 +296,8 @@ pub(crate) struct Derived {
     pub(crate) candidates: BTreeMap<PluginName, Candidate>,
     /// File names whose plugin's name is none, with why.
     pub(crate) nameless: BTreeMap<String, String>,
+    /// Plugins whose component is there and not whole yet.
+    pub(crate) arriving: BTreeSet<PluginName>,
 }
 
 /// Pairs manifests and components. A component that another plugin's manifest names is no plugin
@@ -351,7 +353,29 @@ pub(crate) fn derive(files: &BTreeMap<String, FileState>, restless: &BTreeSet<St
             }
         }
     }
+    derived.arriving = arriving(files, restless, &named);
     derived
+}
+
+/// Plugins whose component comes for the first time. While the manifest of another is not whole
+/// there is none: it may name the component as its own.
+fn arriving(
+    files: &BTreeMap<String, FileState>,
+    restless: &BTreeSet<String>,
+    named: &BTreeSet<String>,
+) -> BTreeSet<PluginName> {
+    let stems = |wanted: Kind| {
+        let all = restless.iter().filter_map(|file| classify(file));
+        all.filter_map(move |(stem, kind)| (kind == wanted).then_some(stem))
+    };
+    let may_be_anothers = |stem: &str| stems(Kind::Manifest).any(|other| other != stem);
+    let coming = stems(Kind::Component).filter(|stem| {
+        let file = format!("{stem}.wasm");
+        !named.contains(&file) && !files.contains_key(&file) && !may_be_anothers(stem)
+    });
+    coming
+        .filter_map(|stem| PluginName::new(stem).ok())
+        .collect()
 }
 
 /// The component's file, and the manifest that is embedded in it.

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use oncue_core::code::Code;
 use oncue_core::definition::{ProcessAttributes, Style};
 use oncue_core::names::{PluginName, QueueName};
+pub(crate) use oncue_manager::reload::NEXT_VERSION;
 
 use super::digest::Digest;
 use super::kept::Record;
@@ -83,9 +84,6 @@ pub(crate) struct Update {
     /// Only news: what serves is as it was told before, and another version is being found out.
     pub(crate) is_interim: bool,
 }
-
-/// The fact of a plugin whose next version is not known yet.
-pub(crate) const NEXT_VERSION: &str = "next version";
 
 /// The fact of a plugin that a rollback holds at a version.
 pub(crate) const PINNED: &str = "pinned";
@@ -246,6 +244,11 @@ impl Catalog {
         let mut actions = self.refresh();
         let names: Vec<PluginName> = self.entries.keys().cloned().collect();
         for plugin in &names {
+            let entry = self.entries.get(plugin);
+            // Of a file that was not read yet nobody knows whether it is another than the pin's.
+            if entry.is_some_and(|entry| self.is_arriving(plugin, entry)) {
+                continue;
+            }
             if let Some(entry) = self.entries.get_mut(plugin) {
                 actions.extend(entry.settle_pin(plugin));
             }
@@ -254,6 +257,10 @@ impl Catalog {
             let Some(entry) = self.entries.get(plugin) else {
                 continue;
             };
+            if self.is_arriving(plugin, entry) {
+                actions.extend(entry.arriving(plugin).map(Box::new).map(Action::Tell));
+                continue;
+            }
             let conflict = |queues: &BTreeSet<QueueName>| self.conflict(plugin, queues);
             let target = entry.target(plugin, &self.capacity, conflict);
             let Some(entry) = self.entries.get_mut(plugin) else {
@@ -301,6 +308,12 @@ impl Catalog {
                 entry.wanted = Some(candidate.clone());
             }
         }
+        for plugin in &derived.arriving {
+            let records = &mut self.records;
+            self.entries
+                .entry(plugin.clone())
+                .or_insert_with(|| Entry::new(plugin, records.remove(plugin)));
+        }
         let gone: Vec<PluginName> = self.entries.keys().cloned().collect();
         for plugin in gone {
             let file = self
@@ -323,6 +336,21 @@ impl Catalog {
         self.restless.contains(&format!("{plugin}.toml"))
             || self.restless.contains(&format!("{plugin}.wasm"))
             || component.is_some_and(|file| self.restless.contains(file))
+    }
+
+    /// Whether the component of a plugin that was never read is there, and not whole yet.
+    fn is_arriving(&self, plugin: &PluginName, entry: &Entry) -> bool {
+        let is_new = match entry.told.as_ref().map(|told| &told.state) {
+            None | Some(State::Missing | State::Compiling) => entry.good.is_none(),
+            Some(_) => false,
+        };
+        let wanted = entry.wanted.as_ref();
+        is_new
+            && wanted.is_none_or(|wanted| wanted.component == Component::Absent)
+            && match wanted {
+                Some(wanted) => self.restless.contains(&wanted.file),
+                None => self.restless.contains(&format!("{plugin}.wasm")),
+            }
     }
 
     /// Why a plugin cannot have these queues.

@@ -109,12 +109,21 @@ impl Entry {
         }
     }
 
+    /// The news that its component comes; its definitions stay until it is whole. `None` when that
+    /// was told.
+    pub(super) fn arriving(&self, plugin: &PluginName) -> Option<Update> {
+        let mut update = self.update(plugin, State::Compiling, None);
+        if self.wanted.is_none() {
+            update.file = format!("{plugin}.wasm");
+        }
+        let is_refused = self.refusals.iter().any(|refusal| refusal.update == update);
+        (!is_refused && self.is_news(&update)).then_some(update)
+    }
+
     /// What was told last, with the news that another version is being found out.
     fn interim(&self) -> Option<Update> {
         let told = self.told.as_ref();
-        let mut update = told
-            .filter(|told| matches!(told.state, State::Ready(_)))?
-            .clone();
+        let mut update = told.filter(|told| told.state.serving().is_some())?.clone();
         if !update.is_interim {
             update.is_interim = true;
             let fact = (NEXT_VERSION.to_owned(), "is being compiled".to_owned());
@@ -158,10 +167,12 @@ impl Entry {
             Some(good) => Some(good.clone()),
             None => match self.restore(plugin, conflict, &mut trials) {
                 Restored::Serves(good) => Some(good),
-                // It stays as it was until it is known whether a kept version can stand in.
+                // It stays as it was until it is known whether a kept version can stand in; a
+                // plugin of which nothing was told is told of.
                 Restored::Pending => {
+                    let news = || self.update(plugin, State::Compiling, None);
                     return Target {
-                        update: None,
+                        update: self.told.is_none().then(news),
                         trials,
                     };
                 }

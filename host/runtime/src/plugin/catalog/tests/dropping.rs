@@ -101,6 +101,47 @@ fn a60_nothing_changes_while_a_plugins_file_is_being_written() {
 }
 
 #[test]
+fn a_component_that_comes_is_told_of_before_it_is_whole() {
+    let mut host = Host::new();
+    let restless = |host: &mut Host, files: &[&str]| {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        host.catalog.set_restless(files);
+        host.turn();
+    };
+    restless(&mut host, &["orders.wasm", "orders.toml"]);
+    host.check("orders", "compiling");
+    assert_eq!(host.told[&name("orders")].file, "orders.wasm");
+    // It goes before it is whole.
+    restless(&mut host, &[]);
+    host.check("orders", "none");
+    // Its manifest was there: nobody is told to drop what is on its way.
+    host.files(&[("orders.toml", "[queue.inbox]\n")]);
+    host.check("orders", "missing");
+    restless(&mut host, &["orders.wasm"]);
+    host.check("orders", "compiling");
+    restless(&mut host, &[]);
+    host.files(&[("orders.wasm", "one")]);
+    host.work(&[]);
+    host.check("orders", "ready one");
+    assert_eq!(host.queues("orders"), ["inbox"]);
+    // A new one over a good one is no news before it is whole.
+    restless(&mut host, &["orders.wasm"]);
+    host.check("orders", "ready one");
+    // What the manifest of another names, or may name, is no plugin of its own.
+    restless(&mut host, &["route.wasm", "other.toml"]);
+    host.check("route", "none");
+    host.catalog
+        .set_restless(BTreeSet::from(["route.wasm".to_owned()]));
+    host.files(&[("other.toml", "[process]\ncomponent = \"route.wasm\"\n")]);
+    host.check("other", "none");
+    restless(&mut host, &[]);
+    host.check("other", "missing");
+    restless(&mut host, &["route.wasm"]);
+    host.check("other", "compiling");
+    host.check("route", "none");
+}
+
+#[test]
 fn a60_a_manifest_alone_changes_definitions() {
     let mut host = Host::new();
     host.files(&[

@@ -169,3 +169,22 @@ fn a_rollback_that_cannot_be_served_is_refused_and_changes_nothing() {
     let (_, refused) = host.answers.pop().expect("an answer");
     assert!(refused.expect_err("refused").ends_with("[unknown-plugin]"));
 }
+
+#[test]
+fn over_a_bad_file_it_is_told_too_that_the_next_is_found_out() {
+    let mut host = with_versions(&["one"]);
+    for (bad, next) in [("bad", "two"), ("bad again", "three")] {
+        let serving = host.told[&name("orders")].state.serving().cloned();
+        host.files(&[("orders.wasm", bad)]);
+        host.work(&[bad]);
+        assert!(host.reason("orders").contains(bad));
+        assert!(facts(&host).is_empty());
+        host.files(&[("orders.wasm", next)]);
+        assert_eq!(facts(&host), [NEXT_VERSION]);
+        let still = host.told[&name("orders")].state.serving().cloned();
+        assert_eq!(still, serving);
+        host.work(&[]);
+        host.check("orders", &format!("ready {next}"));
+        assert!(facts(&host).is_empty());
+    }
+}
