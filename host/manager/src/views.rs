@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use oncue_core::code::Code;
 use oncue_core::definition::{Layered, Origin, PROCESS_ATTRIBUTES, Patch, QUEUE_ATTRIBUTES};
 use oncue_core::names::{ProcessName, QueueName};
+use oncue_core::outcome::Outcome;
 use oncue_core::process_table::ComponentState;
 use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
@@ -22,6 +23,9 @@ use crate::status::{
     QueueSort, QueueView, RefusalsView, ResourcesView, StatusView,
 };
 use crate::tasks::record::TaskRecord;
+
+/// Longest part of a failure's detail in the sentence of an explanation, in characters.
+const SHOWN_DETAIL: usize = 200;
 
 impl Manager {
     /// Answers a question. An answer that nobody waits for any more is no error.
@@ -251,27 +255,11 @@ impl Manager {
                 value: condition.value,
                 source: source(entry, condition.source),
             });
-        let sentence = match &explained.verdict {
-            Verdict::Fire(cause) => {
-                format!("queue \"{name}\" triggers now ({})", cause.as_str())
-            }
-            Verdict::Hold {
-                reason,
-                until: None,
-            } => format!("queue \"{name}\" is held: {reason}"),
-            Verdict::Hold {
-                reason,
-                until: Some(until),
-            } => {
-                let wait = oncue_core::quantity::format_millis(until.since(now));
-                format!("queue \"{name}\" is held: {reason}; looked at again in {wait}")
-            }
-        };
         Ok(Explanation {
             queue: name.clone(),
             verdict: word(&explained.verdict),
             reason: explained.verdict.reason().map(HoldReason::as_str),
-            sentence,
+            sentence: self.sentence(name, &explained.verdict, now),
             conditions: conditions.collect(),
             last_trace: note.trace.numbers(),
             last_fired: entry.gate.last_fired(),
@@ -279,6 +267,53 @@ impl Manager {
             next_scheduled: self.schedules.next(name, now),
             now,
         })
+    }
+
+    /// The verdict as a sentence.
+    fn sentence(&self, name: &QueueName, verdict: &Verdict, now: Timestamp) -> String {
+        let (reason, until) = match verdict {
+            Verdict::Fire(cause) => {
+                return format!("queue \"{name}\" triggers now ({})", cause.as_str());
+            }
+            Verdict::Hold { reason, until } => (reason, until),
+        };
+        let mut sentence = format!("queue \"{name}\" is held: {reason}");
+        if matches!(
+            reason,
+            HoldReason::RetryDelay(_) | HoldReason::BackingOff { .. }
+        ) {
+            sentence.extend(self.last_failure(name));
+        }
+        if let Some(until) = until {
+            let wait = oncue_core::quantity::format_millis(until.since(now));
+            sentence.push_str(&format!("; looked at again in {wait}"));
+        }
+        sentence
+    }
+
+    /// The end of a sentence that says how a task of the queue failed last, if its record is still
+    /// in memory.
+    fn last_failure(&self, queue: &QueueName) -> Option<String> {
+        let records = self.shared.records.newest_first();
+        let record = records.iter().find(|record| {
+            record.queue == *queue && record.outcome.is_some_and(Outcome::is_failure)
+        })?;
+        let (task, outcome) = (record.id, record.outcome?.as_str());
+        let detail = record.detail.as_deref().unwrap_or_default();
+        let mut shown: String = detail
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(SHOWN_DETAIL)
+            .collect();
+        if !shown.is_empty() {
+            shown.insert_str(0, ": ");
+        }
+        Some(format!(
+            " (task {task} was the last to fail, {outcome}{shown}; \"oncue task show {task}\" has \
+             the rest)"
+        ))
     }
 
     /// Records of the tasks in process, oldest first.

@@ -85,3 +85,23 @@ fn a_redrive_tells_that_the_next_version_is_not_ready_yet() {
     assert!(redrive(None).is_empty());
     assert_eq!(redrive(Some(interim("1"))), ["echo"]);
 }
+
+#[test]
+fn who_asks_why_a_message_waits_for_its_retry_hears_how_the_last_task_failed() {
+    let mut rig = Rig::new();
+    rig.plugin("echo", &[], &[("echo", &[])]);
+    rig.put("echo", "one");
+    rig.run(|_| retry());
+    let explained = rig.explain("echo");
+    assert_eq!(explained.reason, Some("retry-delay"));
+    let task = rig.records()[0].id;
+    let failed = format!("(task {task} was the last to fail, retry: not now;");
+    assert!(
+        explained.sentence.contains(&failed)
+            && explained
+                .sentence
+                .contains(&format!("\"oncue task show {task}\"")),
+        "{}",
+        explained.sentence
+    );
+}
