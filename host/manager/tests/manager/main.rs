@@ -15,6 +15,7 @@ mod found;
 mod gated;
 mod groups;
 mod lingers;
+mod logged;
 mod pipelines;
 mod plugins;
 mod properties;

@@ -144,6 +144,7 @@ async fn every_page_is_guarded_against_other_pages() {
         assert!(!policy.contains("unsafe"), "{policy}");
         assert_eq!(page.headers["x-frame-options"], "DENY");
         assert_eq!(page.headers["x-content-type-options"], "nosniff");
+        assert_eq!(page.headers["referrer-policy"], "same-origin");
         assert_eq!(page.headers["cache-control"], "no-store");
         // Nothing inline, nothing from elsewhere: the policy would refuse it.
         page.has_not("<style")
@@ -187,6 +188,7 @@ async fn files_of_the_console_are_sent_under_their_hash() {
         let cache = file.headers["cache-control"].to_str().expect("ASCII");
         assert!(cache.contains("immutable"), "{cache}");
         assert_eq!(file.headers["x-content-type-options"], "nosniff");
+        assert_eq!(file.headers["referrer-policy"], "same-origin");
         let kind = file.headers["content-type"]
             .to_str()
             .expect("ASCII")

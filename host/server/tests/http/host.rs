@@ -184,3 +184,29 @@ async fn a_host_looks_at_its_own_machine_when_it_is_asked() {
     let none = Server::start().await.get("/v1/doctor").await;
     none.problem(404, "not-found");
 }
+
+#[tokio::test]
+async fn answers_are_neither_guessed_at_nor_kept_by_browsers() {
+    let server = Server::start().await;
+    server.queue("q").await;
+    let id = server.put("q", &[], "<script>").await;
+    let message = format!("/v1/queues/q/messages/{id}");
+    for path in [
+        "/livez",
+        "/v1/status",
+        "/v1/queues/q",
+        "/v1/queues/unknown",
+        "/v1/nowhere",
+        "/openapi.json",
+        "/metrics",
+        &message,
+    ] {
+        let answered = server.get(path).await;
+        assert_eq!(
+            answered.header("x-content-type-options"),
+            "nosniff",
+            "{path}"
+        );
+        assert_eq!(answered.header("cache-control"), "no-store", "{path}");
+    }
+}

@@ -156,8 +156,37 @@ async fn connections_past_the_bound_wait() {
         &format!("GET /livez HTTP/1.1\r\n{CLOSE}"),
     )
     .await;
+    // While others are served, this one is not.
+    for _ in 0..100 {
+        listening.server.get("/v1/status").await.is(200);
+        tokio::task::yield_now().await;
+    }
+    let unanswered = second.try_read(&mut [0]).expect_err("no answer");
+    assert_eq!(unanswered.kind(), std::io::ErrorKind::WouldBlock);
     drop(first);
     assert!(rest(second).await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn connections_past_an_addresss_own_bound_are_closed_at_once() {
+    let options = ServerOptions {
+        max_connections_per_address: Some(1),
+        ..ServerOptions::default()
+    };
+    let listening = listen(options).await;
+    let live = format!("GET /livez HTTP/1.1\r\n{CLOSE}");
+    let held = send(listening.address, "GET /livez HTTP/1.1\r\n").await;
+    assert_eq!(rest(send(listening.address, &live).await).await, "");
+    drop(held);
+    // Its place is free as soon as the server has seen that it is gone.
+    for _ in 0..10_000 {
+        let answer = rest(send(listening.address, &live).await).await;
+        if answer.starts_with("HTTP/1.1 200") {
+            return;
+        }
+        assert_eq!(answer, "");
+    }
+    panic!("its place is never free again");
 }
 
 #[tokio::test]
