@@ -65,6 +65,16 @@ impl NameError {
 }
 
 fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
+    let is_short = (1..=MAX_NAME_LENGTH).contains(&text.len());
+    if is_short && text != "." && text != ".." && text.bytes().all(is_name_byte) {
+        return Ok(());
+    }
+    Err(name_error(kind, text))
+}
+
+/// What is wrong with a text that is not a name.
+#[cold]
+fn name_error(kind: &'static str, text: &str) -> NameError {
     let reason = if text.is_empty() {
         Reason::Empty
     } else if text.len() > MAX_NAME_LENGTH {
@@ -72,26 +82,27 @@ fn check_name(kind: &'static str, text: &str) -> Result<(), NameError> {
     } else if text == "." || text == ".." {
         Reason::Dots
     } else {
-        match text
-            .chars()
-            .enumerate()
-            .find(|(_, c)| !is_name_character(*c))
-        {
-            None => return Ok(()),
-            Some((index, character)) => Reason::Character(character, index + 1),
-        }
+        let mut characters = text.chars().enumerate();
+        let (index, character) = characters
+            .find(|(_, character)| !is_name_character(*character))
+            .unwrap_or_default();
+        Reason::Character(character, index + 1)
     };
     let text = text
         .chars()
         .take(SHOWN_LENGTH)
         .flat_map(char::escape_debug)
         .collect();
-    Err(NameError { kind, text, reason })
+    NameError { kind, text, reason }
 }
 
 /// Whether a character may stand in a name.
 pub(crate) fn is_name_character(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-')
+    u8::try_from(character).is_ok_and(is_name_byte)
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
 macro_rules! name_type {
@@ -212,6 +223,13 @@ impl QueueName {
     #[must_use]
     pub fn replies() -> Self {
         Self(Arc::from(REPLIES))
+    }
+
+    /// The same name in memory of its own. Clones of one name count their holders in one place;
+    /// threads that clone names at a great rate each use their own.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self(Arc::from(self.as_str()))
     }
 
     /// Whether this is the dead-letter queue.
