@@ -71,6 +71,7 @@ use self::contents::{Contents, Entry, Home};
 use super::Counts;
 use crate::message::{Body, Message, MessageId, Sequence};
 use crate::names::QueueName;
+use crate::quick_hash::QuickMap;
 use crate::time::Timestamp;
 use crate::unit_of_work::{LeaseToken, OwnerId, RecordKind, Revision, Wait};
 
@@ -91,7 +92,7 @@ pub struct Model {
     commit: u64,
     max_bytes: u64,
     bytes: u64,
-    queues: BTreeMap<QueueName, Contents>,
+    queues: QuickMap<QueueName, Contents>,
     due: BTreeMap<(Timestamp, Sequence), QueueName>,
     leases: HashMap<LeaseToken, (QueueName, Sequence)>,
     key_ends: BTreeSet<(Timestamp, QueueName, String)>,
@@ -179,7 +180,7 @@ impl Model {
             commit: 0,
             max_bytes,
             bytes: 0,
-            queues: BTreeMap::new(),
+            queues: QuickMap::default(),
             due: BTreeMap::new(),
             leases: HashMap::new(),
             key_ends: BTreeSet::new(),
@@ -344,7 +345,7 @@ impl Model {
             .map(|((kind, name), row)| (*kind, name.as_str(), row))
     }
 
-    /// Every queue.
+    /// Every queue, in no order.
     pub fn queues(&self) -> impl Iterator<Item = &QueueName> {
         self.queues.keys()
     }
@@ -381,7 +382,7 @@ impl Model {
             // A queue is deleted only when nothing is in it, so its last change was told before.
             if let Some(contents) = self.queues.get_mut(&queue) {
                 contents.is_touched = false;
-                let change = contents.untold();
+                let change = contents.take_untold();
                 if !change.is_zero() {
                     changes.push((queue, change));
                 }

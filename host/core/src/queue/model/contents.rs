@@ -157,7 +157,8 @@ pub(super) struct Contents {
     groups: HashMap<String, Group>,
     pub(super) keys: HashMap<String, Remembered>,
     pub(super) counts: Counts,
-    told: Counts,
+    /// How the counts differ from what was told.
+    untold: Counts,
     /// The counts may differ from what was told, and the model knows it.
     pub(super) is_touched: bool,
 }
@@ -298,9 +299,13 @@ impl Contents {
         }
         // Of no group: it stays where it is, and only its own place in the order changes.
         let (key, was_free) = (entry.key(), entry.stand() == Stand::Free);
-        entry.count(&mut self.counts, entry.own_state(), -1);
+        for counts in [&mut self.counts, &mut self.untold] {
+            entry.count(counts, entry.own_state(), -1);
+        }
         entry.holder = holder;
-        entry.count(&mut self.counts, entry.own_state(), 1);
+        for counts in [&mut self.counts, &mut self.untold] {
+            entry.count(counts, entry.own_state(), 1);
+        }
         let (after, is_free) = (entry.outside(), entry.stand() == Stand::Free);
         match (was_free, is_free) {
             (true, false) => self.close(key),
@@ -313,9 +318,12 @@ impl Contents {
     /// Adds a message to the counts, or takes it from them. Free members are counted by their
     /// group's listing.
     fn count(&mut self, entry: &Entry, sign: i64) {
-        self.counts.bytes += sign * entry.bytes();
-        if entry.message.header.group.is_none() || entry.stand() != Stand::Free {
-            entry.count(&mut self.counts, entry.own_state(), sign);
+        let is_counted = entry.message.header.group.is_none() || entry.stand() != Stand::Free;
+        for counts in [&mut self.counts, &mut self.untold] {
+            counts.bytes += sign * entry.bytes();
+            if is_counted {
+                entry.count(counts, entry.own_state(), sign);
+            }
         }
     }
 
@@ -330,15 +338,13 @@ impl Contents {
         if group.is_empty() {
             self.groups.remove(name);
         }
-        for (count, (new, old)) in self
-            .counts
-            .ready
-            .iter_mut()
-            .zip(new.ready.iter().zip(old.ready))
-        {
-            *count += new - old;
+        for counts in [&mut self.counts, &mut self.untold] {
+            let ready = counts.ready.iter_mut();
+            for (count, (new, old)) in ready.zip(new.ready.iter().zip(old.ready)) {
+                *count += new - old;
+            }
+            counts.group_held += new.held - old.held;
         }
-        self.counts.group_held += new.held - old.held;
         if new.open != old.open {
             old.open.into_iter().for_each(|key| self.close(key));
             new.open.into_iter().for_each(|key| self.open(key));
@@ -384,11 +390,8 @@ impl Contents {
     }
 
     /// How the counts differ from what was last told, which they are from now on.
-    pub(super) fn untold(&mut self) -> Counts {
-        let mut change = self.counts;
-        change -= &self.told;
-        self.told = self.counts;
-        change
+    pub(super) fn take_untold(&mut self) -> Counts {
+        std::mem::take(&mut self.untold)
     }
 
     /// The counts by the letter of the rule, from the messages alone.

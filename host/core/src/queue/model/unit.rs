@@ -50,11 +50,11 @@ impl Model {
     ///
     /// # Errors
     /// [`Refused`], with the first fault.
-    pub fn commit(&mut self, unit: Unit) -> Result<Receipt, Refused> {
+    pub fn commit(&mut self, mut unit: Unit) -> Result<Receipt, Refused> {
         if unit.is_undone() {
             return Err(Refused::Undone);
         }
-        let chain = unit.chain.clone();
+        let chain = unit.chain.take();
         let applied = self.apply(unit);
         if let (Err(_), Some(chain)) = (&applied, chain) {
             chain.cut();
@@ -211,27 +211,34 @@ impl Model {
     }
 
     fn check_depths(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
+        let before = |queue: &QueueName| {
+            let contents = self.queues.get(queue);
+            contents.map_or(0, |contents| contents.len() as u64)
+        };
+        let check = |put: &Put, depth: u64| match put.max_depth {
+            Some(max) if depth >= max => Err(Refused::QueueFull {
+                queue: put.queue.clone(),
+                depth,
+                max,
+            }),
+            _ => Ok(()),
+        };
+        // The usual unit: nothing of its own comes before its one put.
+        if let ([put], [answer]) = (unit.puts.as_slice(), answers) {
+            return if answer.repeated || put.max_depth.is_none() {
+                Ok(())
+            } else {
+                check(put, before(&put.queue))
+            };
+        }
         let mut depths: BTreeMap<&QueueName, u64> = BTreeMap::new();
         for (put, answer) in unit.puts.iter().zip(answers) {
-            if answer.repeated {
-                continue;
+            if !answer.repeated {
+                let queue = &put.queue;
+                let depth = depths.entry(queue).or_insert_with(|| before(queue));
+                check(put, *depth)?;
+                *depth += 1;
             }
-            let before = || {
-                self.queues
-                    .get(&put.queue)
-                    .map_or(0, |contents| contents.len() as u64)
-            };
-            let depth = depths.entry(&put.queue).or_insert_with(before);
-            if let Some(max) = put.max_depth
-                && *depth >= max
-            {
-                return Err(Refused::QueueFull {
-                    queue: put.queue.clone(),
-                    depth: *depth,
-                    max,
-                });
-            }
-            *depth += 1;
         }
         Ok(())
     }
