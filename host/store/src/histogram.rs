@@ -8,6 +8,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::count::{Apart, PLACES, place};
+
 /// The longest time of each class, in microseconds; one more class holds what is longer.
 pub const BOUNDS: [u64; 18] = [
     25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
@@ -17,20 +19,14 @@ pub const BOUNDS: [u64; 18] = [
 /// How many classes there are.
 pub const CLASSES: usize = BOUNDS.len() + 1;
 
-/// Times so far. Shared by whoever measures.
-#[derive(Debug)]
-pub struct Histogram {
+/// Times so far. Shared by whoever measures, each thread in a place of its own.
+#[derive(Debug, Default)]
+pub struct Histogram([Apart<Times>; PLACES]);
+
+#[derive(Debug, Default)]
+struct Times {
     classes: [AtomicU64; CLASSES],
     micros: AtomicU64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self {
-            classes: std::array::from_fn(|_| AtomicU64::new(0)),
-            micros: AtomicU64::new(0),
-        }
-    }
 }
 
 impl Histogram {
@@ -41,23 +37,28 @@ impl Histogram {
 
     /// Counts a time in microseconds.
     pub fn record_micros(&self, micros: u64) {
+        let Some(Apart(times)) = self.0.get(place()) else {
+            return;
+        };
         let class = BOUNDS.partition_point(|bound| *bound < micros);
-        if let Some(class) = self.classes.get(class) {
+        if let Some(class) = times.classes.get(class) {
             class.fetch_add(1, Ordering::Relaxed);
         }
-        self.micros.fetch_add(micros, Ordering::Relaxed);
+        times.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// What was counted so far.
     #[must_use]
     pub fn read(&self) -> Distribution {
-        Distribution {
-            classes: std::array::from_fn(|class| {
-                let counted = self.classes.get(class);
-                counted.map_or(0, |counted| counted.load(Ordering::Relaxed))
-            }),
-            micros: self.micros.load(Ordering::Relaxed),
+        let mut sum = Distribution::default();
+        for Apart(times) in &self.0 {
+            for (sum, class) in sum.classes.iter_mut().zip(&times.classes) {
+                *sum += class.load(Ordering::Relaxed);
+            }
+            let micros = times.micros.load(Ordering::Relaxed);
+            sum.micros = sum.micros.wrapping_add(micros);
         }
+        sum
     }
 }
 

@@ -7,13 +7,13 @@
 //! counted when it is submitted, and a get is counted when it is made.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use oncue_core::message::DeadLetterReason;
 use oncue_core::names::ProcessName;
 use oncue_core::outcome::Outcome;
 use oncue_core::unit_of_work::{Disposition, Wait};
+pub use oncue_store::count::Count;
 use oncue_store::histogram::Histogram;
 pub use oncue_store::histogram::{BOUNDS, Distribution};
 
@@ -26,23 +26,6 @@ pub const MAX_PROCESSES: usize = 1000;
 
 /// Under what name the others are counted. It has a space, so no process definition has it.
 pub const OTHER: &str = "other processes";
-
-/// One count.
-#[derive(Debug, Default)]
-pub struct Count(AtomicU64);
-
-impl Count {
-    /// Adds.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    /// What was counted so far.
-    #[must_use]
-    pub fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// On whose behalf something is done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
