@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use oncue_core::cursor;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
@@ -32,12 +33,13 @@ pub struct MemoryStore {
     max_bytes: u64,
     /// The sequence of the next id. Beside the lock, because every put asks for one first.
     next: AtomicU64,
+    /// Beside the lock, so that who tells them holds up nobody.
+    sinks: ArcSwap<Vec<Arc<dyn ChangeSink>>>,
     inner: Mutex<Inner>,
 }
 
 struct Inner {
     model: Model,
-    sinks: Arc<Vec<Arc<dyn ChangeSink>>>,
     closed: bool,
 }
 
@@ -80,13 +82,13 @@ impl MemoryStore {
     fn over(model: Model, recovered: Recovered, max_bytes: u64, next: u64) -> Self {
         let inner = Inner {
             model,
-            sinks: Arc::default(),
             closed: false,
         };
         Self {
             recovered,
             max_bytes,
             next: AtomicU64::new(next),
+            sinks: ArcSwap::default(),
             inner: Mutex::new(inner),
         }
     }
@@ -105,11 +107,13 @@ impl MemoryStore {
     ) -> T {
         let answer = call(&mut inner.model);
         let changes = inner.model.drain_changes();
-        let sinks = Arc::clone(&inner.sinks);
         drop(inner);
-        for (queue, change) in &changes {
-            for sink in sinks.iter() {
-                sink.changed(queue, change);
+        if !changes.is_empty() {
+            let sinks = self.sinks.load();
+            for (queue, change) in &changes {
+                for sink in sinks.iter() {
+                    sink.changed(queue, change);
+                }
             }
         }
         answer
@@ -123,7 +127,11 @@ impl MemoryStore {
 
 impl Store for MemoryStore {
     fn attach(&self, sink: Arc<dyn ChangeSink>) {
-        Arc::make_mut(&mut self.inner.lock().sinks).push(sink);
+        self.sinks.rcu(|sinks| {
+            let mut sinks = Vec::clone(sinks);
+            sinks.push(Arc::clone(&sink));
+            sinks
+        });
     }
 
     fn recovered(&self) -> Recovered {
@@ -304,9 +312,9 @@ impl Store for MemoryStore {
     }
 
     fn close(&self) {
-        let mut inner = self.inner.lock();
-        if !std::mem::replace(&mut inner.closed, true) {
-            for sink in inner.sinks.iter() {
+        if !std::mem::replace(&mut self.inner.lock().closed, true) {
+            // Let go of: they know the store, and neither would ever be dropped.
+            for sink in self.sinks.swap(Arc::default()).iter() {
                 sink.stopped(Some(StopReason::Closed));
             }
         }
