@@ -30,7 +30,7 @@ const NAME: usize = 16;
 
 /// The file, or nothing for a volatile manager.
 #[derive(Debug)]
-pub struct InHand(Mutex<Option<Slots>>);
+pub struct InHand(Option<Mutex<Slots>>);
 
 #[derive(Debug)]
 struct Slots {
@@ -42,7 +42,7 @@ impl InHand {
     /// No file: nothing is marked.
     #[must_use]
     pub fn none() -> Self {
-        Self(Mutex::new(None))
+        Self(None)
     }
 
     /// Opens or makes the file, and answers what was in hand when the process that wrote it ended.
@@ -71,13 +71,12 @@ impl InHand {
             slot.fill(0);
         }
         let free = (0..SLOTS as u32).rev().collect();
-        Ok((Self(Mutex::new(Some(Slots { map, free }))), found))
+        Ok((Self(Some(Mutex::new(Slots { map, free }))), found))
     }
 
     /// Marks a message as in hand; answers its slot.
     pub fn mark(&self, queue: &QueueName, id: MessageId) -> Option<u32> {
-        let mut guard = self.0.lock();
-        let slots = guard.as_mut()?;
+        let mut slots = self.0.as_ref()?.lock();
         let number = slots.free.pop()?;
         let start = number as usize * SLOT;
         let slot = slots.map.get_mut(start..start + SLOT)?;
@@ -95,14 +94,14 @@ impl InHand {
 
     /// True when no message can be marked before another mark is taken away.
     pub fn is_full(&self) -> bool {
-        let slots = self.0.lock();
-        slots.as_ref().is_some_and(|slots| slots.free.is_empty())
+        let slots = self.0.as_ref();
+        slots.is_some_and(|slots| slots.lock().free.is_empty())
     }
 
     /// Takes the mark away: the message is settled or released.
     pub fn clear(&self, slot: Option<u32>) {
-        let Some(number) = slot else { return };
-        if let Some(slots) = self.0.lock().as_mut() {
+        if let (Some(number), Some(slots)) = (slot, &self.0) {
+            let mut slots = slots.lock();
             if let Some(used) = slots.map.get_mut(number as usize * SLOT) {
                 *used = 0;
             }

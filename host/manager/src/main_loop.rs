@@ -216,7 +216,7 @@ impl Manager {
             entry.last_input_closed = entry.last_input_closed.max(Some(closed));
         }
         if entry.counts.depth() <= 0 {
-            cell.unit_limit.lock().clear();
+            cell.lift_limit();
         }
         let (watch, counts) = (&entry.watch, &entry.counts);
         if watch.heeds(&cell.name, &entry.attributes, counts) || cell.is_refused() {

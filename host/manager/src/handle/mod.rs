@@ -98,7 +98,7 @@ impl Handle {
 
     pub(crate) fn cell(&self, queue: &QueueName) -> Result<Arc<QueueCell>, ApiError> {
         self.shared
-            .cell(queue)
+            .look_up(queue, Arc::clone)
             .ok_or_else(|| self.shared.unknown_queue(queue))
     }
 

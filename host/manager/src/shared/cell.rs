@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 use arc_swap::ArcSwap;
 use oncue_core::backout::UnitLimit;
 use oncue_core::definition::QueueAttributes;
+use oncue_core::message::Sequence;
 use oncue_core::names::QueueName;
 use oncue_core::queue::{Counts, SparseCounts};
 use oncue_core::time::Timestamp;
@@ -29,7 +30,9 @@ pub struct QueueCell {
     /// Told when messages became ready.
     pub arrivals: Notify,
     /// Limits units to one message while members of a failed unit of several are unsettled.
-    pub unit_limit: Mutex<UnitLimit>,
+    unit_limit: Mutex<UnitLimit>,
+    /// Whether it does. Every unit asks, and none has to wait for another to know.
+    limited: AtomicBool,
     /// State conflicts in a row of this queue's trigger-style units.
     pub conflicts: AtomicU32,
     /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
@@ -86,6 +89,7 @@ impl QueueCell {
             last_input_closed: AtomicU64::new(0),
             arrivals: Notify::new(),
             unit_limit: Mutex::new(UnitLimit::default()),
+            limited: AtomicBool::new(false),
             conflicts: AtomicU32::new(0),
             marked: AtomicU64::new(0),
             marked_micros: AtomicU64::new(0),
@@ -176,6 +180,33 @@ impl QueueCell {
     /// Units of this queue are limited to one message.
     #[must_use]
     pub fn is_limited(&self) -> bool {
-        self.unit_limit.lock().messages(2) == 1
+        self.limited.load(Ordering::Acquire)
+    }
+
+    /// Members of a failed unit of several: not yet given back, so that whoever takes one of them
+    /// finds the limit.
+    pub(crate) fn failed_together(&self, members: impl IntoIterator<Item = Sequence>) {
+        self.limit(|limit| limit.failed(members));
+    }
+
+    /// Messages were settled: what their failed units limited is over.
+    pub(crate) fn settled(&self, messages: impl IntoIterator<Item = Sequence>) {
+        if self.is_limited() {
+            self.limit(|limit| messages.into_iter().for_each(|one| limit.settled(one)));
+        }
+    }
+
+    /// The queue was cleared: nothing limits units any more.
+    pub(crate) fn lift_limit(&self) {
+        if self.is_limited() {
+            self.limit(UnitLimit::clear);
+        }
+    }
+
+    fn limit(&self, change: impl FnOnce(&mut UnitLimit)) {
+        let mut limit = self.unit_limit.lock();
+        change(&mut limit);
+        let is_limited = limit.messages(2) == 1;
+        self.limited.store(is_limited, Ordering::Release);
     }
 }

@@ -5,6 +5,7 @@
 //! ([`crate::main_loop`]); a cell only carries changes towards it.
 
 mod cell;
+mod recent;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub struct Shared {
     /// Woken when the host begins to stop, so that waiting gets answer.
     pub stop: Notify,
     stopping: AtomicU8,
+    /// Tells it from others in this process.
+    number: u64,
     queues: RwLock<QuickMap<QueueName, Arc<QueueCell>>>,
     owners: AtomicU64,
     /// Held by a unit that met three state conflicts, so that it runs alone in its namespace.
@@ -137,6 +140,7 @@ impl Shared {
             starved: AtomicBool::new(false),
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
+            number: recent::number(),
             queues: RwLock::default(),
             // Two managers over one store must never name the same owner.
             owners: AtomicU64::new(u64::from(fastrand::u32(..)) << 32 | 1),
@@ -155,6 +159,16 @@ impl Shared {
     #[must_use]
     pub fn cell(&self, queue: &QueueName) -> Option<Arc<QueueCell>> {
         self.queues.read().get(queue).cloned()
+    }
+
+    /// Looks at the cell of a queue, if it is defined: one that this thread has just looked at,
+    /// without a lock that all threads share.
+    pub(crate) fn look_up<T>(
+        &self,
+        queue: &QueueName,
+        look: impl FnOnce(&Arc<QueueCell>) -> T,
+    ) -> Option<T> {
+        recent::look_up(self.number, queue, look, || self.cell(queue))
     }
 
     /// Calls `look` for each queue's cell. Holds up those who define queues, and nobody else.
@@ -229,6 +243,35 @@ impl Shared {
         } else if before < dirty {
             self.inbox.nudge();
         }
+    }
+
+    /// Takes a change over; answers the cell when messages became ready and waiting gets must know.
+    fn cell_changed(&self, cell: &Arc<QueueCell>, delta: &Counts) -> Option<Arc<QueueCell>> {
+        let depth = delta.depth();
+        if depth != 0 {
+            cell.depth.fetch_add(depth, Ordering::Relaxed);
+        }
+        if depth < 0 {
+            cell.removals.fetch_add(1, Ordering::Relaxed);
+        }
+        *cell.delta.lock() += delta;
+        let came = delta.ready.iter().any(|n| *n > 0);
+        let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
+        if moves_time(delta) {
+            self.put_on_ring(cell, WANTED);
+        } else if came && linger::is_met(cell, delta) {
+            self.put_on_ring(cell, WAITS);
+        } else if heeded() {
+            self.put_on_ring(cell, WANTED);
+        } else {
+            self.put_on_ring(cell, WAITS);
+            // Looked at again with the cell on the ring: either the loop, which begins to heed
+            // messages, sees it there, or this sees that the loop does.
+            if heeded() {
+                self.put_on_ring(cell, WANTED);
+            }
+        }
+        came.then(|| Arc::clone(cell))
     }
 
     /// The rule was asked for a queue: whether messages that become ready there can change its
@@ -322,10 +365,7 @@ impl Shared {
     /// limited is over.
     pub fn settled(&self, queue: &QueueName, messages: impl IntoIterator<Item = Sequence>) {
         if let Some(cell) = self.cell(queue) {
-            let mut limit = cell.unit_limit.lock();
-            messages
-                .into_iter()
-                .for_each(|message| limit.settled(message));
+            cell.settled(messages);
         }
     }
 
@@ -357,33 +397,12 @@ impl Shared {
 
 impl ChangeSink for Shared {
     fn changed(&self, queue: &QueueName, delta: &Counts) {
-        let Some(cell) = self.cell(queue) else {
-            tracing::error!(queue = %queue, "a queue that is not defined changed");
-            return;
-        };
-        cell.depth.fetch_add(delta.depth(), Ordering::Relaxed);
-        if delta.depth() < 0 {
-            cell.removals.fetch_add(1, Ordering::Relaxed);
-        }
-        *cell.delta.lock() += delta;
-        let came = delta.ready.iter().any(|n| *n > 0);
-        let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
-        if moves_time(delta) {
-            self.put_on_ring(&cell, WANTED);
-        } else if came && linger::is_met(&cell, delta) {
-            self.put_on_ring(&cell, WAITS);
-        } else if heeded() {
-            self.put_on_ring(&cell, WANTED);
-        } else {
-            self.put_on_ring(&cell, WAITS);
-            // Looked at again with the cell on the ring: either the loop, which begins to heed
-            // messages, sees it there, or this sees that the loop does.
-            if heeded() {
-                self.put_on_ring(&cell, WANTED);
-            }
-        }
-        if came {
-            cell.arrivals.notify_waiters();
+        let changed = self.look_up(queue, |cell| self.cell_changed(cell, delta));
+        match changed {
+            Some(None) => {}
+            // Out of the look: whom it wakes may look up queues, too.
+            Some(Some(cell)) => cell.arrivals.notify_waiters(),
+            None => tracing::error!(queue = %queue, "a queue that is not defined changed"),
         }
     }
 

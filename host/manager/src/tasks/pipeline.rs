@@ -272,13 +272,11 @@ impl TaskSession {
         *self.alone.lock() = None;
         let mut released = Vec::new();
         let mut progress = self.progress.lock();
-        let mut limit = self.cell.unit_limit.lock();
         progress.conflicts = 0;
         progress.put(&submitted.puts);
         for put in &submitted.puts {
-            if let Some(cell) = self.shared.cell(&put.queue) {
-                cell.came(put.messages);
-            }
+            self.shared
+                .look_up(&put.queue, |cell| cell.came(put.messages));
         }
         let metrics = &self.shared.metrics;
         metrics.handlers.put.add(submitted.put);
@@ -293,12 +291,12 @@ impl TaskSession {
                 metrics.settled(By::Handler, disposition);
             }
             progress.moved_on = true;
-            limit.settled(id.sequence);
+            self.cell.settled([id.sequence]);
             if taken.is_done {
                 progress.note(id, Outcome::Committed, None);
             }
         }
-        drop((progress, limit));
+        drop(progress);
         if !released.is_empty() {
             self.shared.store.release(submitted.owner, &released);
         }

@@ -97,7 +97,9 @@ pub const QUANTUM_MILLIS: u64 = 100;
 impl TaskSession {
     /// A session for a task that is about to start.
     #[must_use]
-    pub fn new(shared: Arc<Shared>, cell: Arc<QueueCell>, spec: TaskSpec) -> Arc<Self> {
+    pub fn new(shared: Arc<Shared>, cell: Arc<QueueCell>, mut spec: TaskSpec) -> Arc<Self> {
+        // Each message that it has bears the name.
+        spec.queue = spec.queue.apart();
         let owner = shared.new_owner();
         let started = shared.now();
         Arc::new(Self {
@@ -254,7 +256,8 @@ impl TaskSession {
                 self.spec.process
             )));
         }
-        self.shared.cell(queue).ok_or_else(|| {
+        let cell = self.shared.look_up(queue, Arc::clone);
+        cell.ok_or_else(|| {
             PortError::UnknownQueue(format!(
                 "queue \"{queue}\" is not defined; define it first [unknown-queue]"
             ))
@@ -327,11 +330,11 @@ impl TaskSession {
         if unit.taken.is_empty() && self.should_end() {
             return Ok(Got::Stop);
         }
-        let bound = self
-            .cell
-            .unit_limit
-            .lock()
-            .messages(self.spec.attributes.max_unit);
+        let bound = if self.cell.is_limited() {
+            1
+        } else {
+            self.spec.attributes.max_unit
+        };
         if unit.taken.len() >= bound as usize {
             return Ok(Got::Stop);
         }

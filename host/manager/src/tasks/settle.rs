@@ -182,7 +182,7 @@ impl TaskSession {
             if blamed {
                 // Those of other queues too: it may be one of them that makes the units fail.
                 let sequences = taken.iter().map(|taken| taken.message.header.id.sequence);
-                self.cell.unit_limit.lock().failed(sequences);
+                self.cell.failed_together(sequences);
             }
             let (outcome, detail) = (self.outcome(&report.end), detail(&report.end));
             self.progress
