@@ -94,8 +94,8 @@ pub trait Store: Send + Sync + 'static {
     /// refused with [`CommitError::Busy`] when that is too much.
     fn commit(&self, unit: Unit) -> Commit;
 
-    /// True when it pays to submit the next unit of a chain before this one is answered: commits
-    /// are answered later than they are submitted, and in order.
+    /// True when it pays to fetch messages ahead of their calls, and to submit the next unit of a
+    /// chain before this one is answered: commits are answered in order.
     fn pipelines(&self) -> bool {
         false
     }

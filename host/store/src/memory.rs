@@ -181,6 +181,12 @@ impl Store for MemoryStore {
         Commit::done(done.map_err(CommitError::from))
     }
 
+    /// Its commits are answered at once; but messages that are fetched together are taken under
+    /// one lock.
+    fn pipelines(&self) -> bool {
+        true
+    }
+
     fn claim_due(
         &self,
         owner: OwnerId,

@@ -14,6 +14,7 @@ use std::time::Instant;
 use oncue_core::definition::TriggerType;
 use oncue_core::message::Message;
 use oncue_core::outcome::{CallEnd, Outcome};
+use oncue_core::time::Millis;
 use oncue_core::unit_of_work::Disposition;
 use oncue_store::{CommitError, Select};
 
@@ -25,11 +26,11 @@ use super::settle::is_blamed;
 use super::{CallReport, Delivered, Handler};
 
 /// Messages of one fetch, at most.
-const FETCH_MAX: u128 = 16;
+const FETCH_MAX: usize = 16;
 
-/// How long the messages of one fetch take, nearly, in microseconds: so long other tasks of the
+/// How long the messages of one fetch should take, in milliseconds: so long other tasks of the
 /// queue are kept from them.
-const FETCH_MICROS: u128 = 1000;
+const FETCH_MILLIS: Millis = 1;
 
 /// How often in a row a unit runs again because other tasks filled a queue before it. A full queue
 /// is then told to the handler; only a race can refuse the unit once more.
@@ -62,10 +63,7 @@ pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
         pace: Pace::default(),
     };
     loop {
-        let began = drain.pace.begin();
-        let next = drain.step().await;
-        drain.pace.end(began);
-        match next {
+        match drain.step().await {
             Next::Again => {}
             Next::Go if !drain.single => {}
             Next::Empty if session.another_comes(drain.handler.patience()).await => {}
@@ -79,32 +77,33 @@ pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
     }
 }
 
-/// How fast messages are handled, to know how many to fetch at once.
+/// How many messages to fetch at once: twice as many as came the last time when those took no
+/// longer than they should, else half as many.
+#[derive(Default)]
 struct Pace {
-    /// Microseconds of one step, smoothed.
-    step: u128,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { step: FETCH_MICROS }
-    }
+    came: usize,
+    /// When they were fetched, by [`Clock::ran`](crate::clock::Clock::ran).
+    began: Millis,
 }
 
 impl Pace {
-    fn begin(&self) -> Instant {
-        Instant::now()
+    fn fetch(&mut self, session: &TaskSession) -> usize {
+        let ran = session.shared.clock.ran();
+        let took = ran.saturating_sub(std::mem::replace(&mut self.began, ran));
+        let most = if took <= FETCH_MILLIS {
+            self.came * 2
+        } else {
+            self.came / 2
+        };
+        most.clamp(1, FETCH_MAX).min(share(session))
     }
+}
 
-    fn end(&mut self, began: Instant) {
-        self.step = (self.step + began.elapsed().as_micros()) / 2;
-    }
-
-    /// How many messages take about as long as a fetch should.
-    fn fetch(&self) -> usize {
-        let count = (FETCH_MICROS / self.step.max(1)).clamp(1, FETCH_MAX);
-        usize::try_from(count).unwrap_or(1)
-    }
+/// What one task may fetch of its queue, so that something is left for the others.
+fn share(session: &TaskSession) -> usize {
+    let tasks = u64::from(session.spec.queue_attributes.max_tasks);
+    let share = session.cell.depth().div_ceil(tasks.max(1)).max(1);
+    usize::try_from(share).unwrap_or(usize::MAX)
 }
 
 /// A drain in progress.
@@ -180,7 +179,7 @@ impl<H: Handler> Drain<'_, H> {
             // A task that never waits must let others of its worker run.
             give_way().await;
             if batch == 1 && !one_by_one && !session.cell.is_limited() {
-                most = self.pace.fetch();
+                most = self.pace.fetch(session);
             }
         }
         let taken = match one_by_one || !session.may_begin_early() {
@@ -189,9 +188,9 @@ impl<H: Handler> Drain<'_, H> {
         };
         session.first_get_answered();
         let taken = taken?;
-        let found = !taken.is_empty();
+        self.pace.came = taken.len();
         session.fetched(taken);
-        Ok(found)
+        Ok(self.pace.came > 0)
     }
 
     /// No message can be taken now: perhaps because those under way hold their groups.
@@ -427,7 +426,7 @@ impl TaskSession {
         let threshold = self.cell.attributes.load().backout_threshold;
         let failed = message.attempts.backout_count;
         Arc::new(Delivered {
-            queue: self.cell.name.clone(),
+            queue: self.spec.queue.clone(),
             attempts_left: threshold.saturating_sub(failed).max(1),
             message,
             fresh: true,
