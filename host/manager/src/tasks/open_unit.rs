@@ -145,6 +145,10 @@ impl OpenUnit {
     /// Notes that a message was got.
     pub fn got(&mut self, delivered: Arc<Delivered>, in_hand: Option<u32>) {
         self.hop = self.hop.max(delivered.message.header.hop_count);
+        if self.taken.is_empty() {
+            // One is the usual; a list begins with room for four else.
+            self.taken.reserve_exact(1);
+        }
         self.taken.push(TakenMessage {
             delivered,
             disposition: None,
@@ -153,6 +157,16 @@ impl OpenUnit {
             is_done: false,
             trace: None,
         });
+    }
+
+    /// Adds a put.
+    pub fn put(&mut self, put: Put) {
+        if self.puts.is_empty() {
+            // As above; one takes some hundred bytes.
+            self.puts.reserve_exact(1);
+        }
+        self.put_bytes += put.body.len() as u64;
+        self.puts.push(put);
     }
 
     /// Notes the answer to a request to `asked`.

@@ -105,8 +105,7 @@ impl TaskSession {
         if let Some(trace) = &mut unit.trace {
             trace.sent(sending, &put, self.trace_time());
         }
-        unit.put_bytes += size;
-        unit.puts.push(put);
+        unit.put(put);
         Ok(id)
     }
 
@@ -120,7 +119,7 @@ impl TaskSession {
     ) -> Result<(Put, Option<Sending>), PortError> {
         let trace = unit.trace.as_ref();
         let sending = trace.and_then(|trace| trace.mark(&mut request.options.properties));
-        let putter = format!("process/{}", self.spec.process);
+        let putter = ["process/", self.spec.process.as_str()].concat();
         let now = self.shared.now();
         let id = self.shared.store.next_id();
         let hop = unit.hop.saturating_add(1);
