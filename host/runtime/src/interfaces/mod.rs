@@ -36,8 +36,9 @@ pub(crate) struct Guest {
     /// The task. None while a component is only tried out: then every call to the queue manager
     /// ends the guest.
     session: Option<Arc<TaskSession>>,
-    /// What is granted of WASI: the environment of the definition and nothing else.
-    wasi: WasiCtx,
+    /// What is granted of WASI: the environment of the definition and nothing else. Made when the
+    /// guest first asks: it has random numbers of its own to draw, and most handlers never do.
+    wasi: Option<Box<WasiCtx>>,
     /// Resources that the guest has handles of.
     pub(crate) table: ResourceTable,
     /// Memory and tables.
@@ -79,19 +80,22 @@ impl Guest {
     ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.all_handles());
-        let mut wasi = wasi::context(session.as_ref(), log);
+        let mut wasi = None;
         let mut kept = Kept::default();
         if let (Some(session), Some((caller, message))) = (&session, message) {
             let mut dressing = Dressing {
                 session,
                 message,
                 kept: &mut kept,
+                log,
+                wasi: None,
             };
-            caller.dress(&mut wasi, &mut dressing);
+            caller.dress(&mut dressing);
+            wasi = dressing.wasi;
         }
         Self {
             http: http::Http::new(session.as_ref()),
-            wasi: wasi.build(),
+            wasi: wasi.map(|mut wasi| Box::new(wasi.build())),
             kept,
             session,
             table,

@@ -62,15 +62,16 @@ impl Drop for Sockets {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        let made = || context(self.session.as_ref(), &self.log).build();
         WasiCtxView {
-            ctx: &mut self.wasi,
+            ctx: self.wasi.get_or_insert_with(|| Box::new(made())),
             table: &mut self.table,
         }
     }
 }
 
 /// What every instance is granted; its style may add to it.
-pub(super) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtxBuilder {
+pub(crate) fn context(session: Option<&Arc<TaskSession>>, log: &Log) -> WasiCtxBuilder {
     let mut wasi = WasiCtxBuilder::new();
     wasi.stdout(log.output()).stderr(log.error());
     if let Some(session) = session {

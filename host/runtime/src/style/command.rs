@@ -17,8 +17,8 @@ use oncue_manager::tasks::Delivered;
 use oncue_manager::tasks::port::PutOptions;
 use wasmtime::component::{Instance, InstancePre};
 use wasmtime::{Store, StoreContextMut, Trap, format_err};
+use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::exports::wasi::cli::run::GuestIndices;
-use wasmtime_wasi::{I32Exit, WasiCtxBuilder};
 
 use self::pipes::{Body, Capture};
 use super::{Answer, Bound, Caller, Calling, Dressing, StyleDef, Wanted, output};
@@ -77,15 +77,16 @@ impl Caller for Command {
         self.0.load(store, instance).map(drop)
     }
 
-    fn dress(&self, wasi: &mut WasiCtxBuilder, guest: &mut Dressing<'_>) {
-        let spec = guest.session.spec();
-        wasi.args(&environment::arguments(spec));
-        for (name, value) in environment::variables(spec, guest.message) {
+    fn dress(&self, guest: &mut Dressing<'_>) {
+        let (session, message) = (guest.session, guest.message);
+        let wasi = guest.wasi();
+        wasi.args(&environment::arguments(session.spec()));
+        for (name, value) in environment::variables(session.spec(), message) {
             wasi.env(name, value);
         }
-        wasi.stdin(Body::new(guest.session, guest.message));
+        wasi.stdin(Body::new(session, message));
         // With nowhere to put it, standard output stays a part of the log.
-        if let Some(room) = guest.session.output_room(guest.message) {
+        if let Some(room) = session.output_room(message) {
             let capture = Capture::new(room);
             wasi.stdout(capture.clone());
             guest.kept.set(capture);

@@ -17,8 +17,9 @@ use wasmtime::component::{Instance, InstancePre, Linker};
 use wasmtime::{Store, StoreContextMut};
 use wasmtime_wasi::WasiCtxBuilder;
 
-use crate::interfaces::Guest;
+use crate::interfaces::{Guest, wasi};
 use crate::plugin::contract::Function;
+use crate::sink::Log;
 
 mod command;
 mod message;
@@ -127,7 +128,7 @@ pub(crate) trait Caller: Send + Sync {
 
     /// What the instance for a message is given of WASI beside the usual: arguments, environment,
     /// standard input and output. Called before it is made.
-    fn dress(&self, _wasi: &mut WasiCtxBuilder, _guest: &mut Dressing<'_>) {}
+    fn dress(&self, _guest: &mut Dressing<'_>) {}
 
     /// Calls the handler for one message. The store belongs to this instance.
     fn call<'a>(
@@ -146,6 +147,18 @@ pub(crate) struct Dressing<'a> {
     pub(crate) message: &'a Arc<Delivered>,
     /// Where the style keeps what it needs when the call has returned.
     pub(crate) kept: &'a mut Kept,
+    /// What the task writes.
+    pub(crate) log: &'a Log,
+    /// WASI, once the style has asked for it.
+    pub(crate) wasi: Option<WasiCtxBuilder>,
+}
+
+impl Dressing<'_> {
+    /// What the instance is given of WASI: the usual, to be added to.
+    pub(crate) fn wasi(&mut self) -> &mut WasiCtxBuilder {
+        let usual = || wasi::context(Some(self.session), self.log);
+        self.wasi.get_or_insert_with(usual)
+    }
 }
 
 /// What a style keeps beside an instance from [`Caller::dress`] to the end of the call: pipes, for
