@@ -99,11 +99,15 @@ impl Pace {
     }
 }
 
-/// What one task may fetch of its queue, so that something is left for the others.
+/// What one task may fetch of its queue, so that something is left for the others. All that is
+/// there when nothing is durable yet: others look for that only while they run.
 fn share(session: &TaskSession) -> usize {
+    let depth = session.cell.depth();
+    if depth == 0 {
+        return usize::MAX;
+    }
     let tasks = u64::from(session.spec.queue_attributes.max_tasks);
-    let share = session.cell.depth().div_ceil(tasks.max(1)).max(1);
-    usize::try_from(share).unwrap_or(usize::MAX)
+    usize::try_from(depth.div_ceil(tasks.max(1))).unwrap_or(usize::MAX)
 }
 
 /// A drain in progress.
