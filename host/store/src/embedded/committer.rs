@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use oncue_core::quick_hash::{QuickMap, QuickSet};
+use oncue_core::quick_hash::QuickMap;
 use oncue_core::unit_of_work::{OwnerId, Receipt, Unit};
 
 use super::check::Room;
@@ -22,7 +22,7 @@ use super::early::Noted;
 use super::engine::{Engine, WriteFault};
 use super::plan::{Batch, Progress, stopped};
 use super::shared::Shared;
-use crate::{CommitAnswer, CommitError, StopReason};
+use crate::{Commit, CommitAnswer, CommitError, StopReason};
 
 /// Units in one batch, at most.
 const BATCH_UNITS_MAX: usize = 4096;
@@ -50,9 +50,25 @@ pub(super) struct Inbox {
     pub(super) poked: bool,
     /// Units only gather, until the store closes.
     pub(super) paused: bool,
+    /// Units were taken out of here whose fate nobody knows yet.
+    pub(super) under_way: bool,
 }
 
 impl Inbox {
+    /// A unit of the store's own, which nobody waits for.
+    pub(super) fn push(&mut self, unit: Unit, noted: Vec<Noted>) {
+        let (answer, _) = Commit::pending(&unit);
+        let bytes = weight(&unit);
+        self.bytes += bytes;
+        self.units.push_back(Waiting {
+            unit,
+            answer,
+            bytes,
+            noted,
+            waited: false,
+        });
+    }
+
     /// Whether a unit of so many bytes that may be refused has to be. A large one passes alone.
     pub(super) fn refuses(&self, bytes: u64, bytes_max: u64) -> Option<CommitError> {
         let full = self.units.len() >= INBOX_UNITS_MAX
@@ -134,6 +150,7 @@ impl Committer {
     /// Waits for units, and takes what fits into one batch.
     fn gather(&self) -> Option<Vec<Waiting>> {
         let mut inbox = self.shared.inbox.lock();
+        inbox.under_way = false;
         while (inbox.units.is_empty() || inbox.paused) && !inbox.poked {
             if inbox.closing {
                 if inbox.units.is_empty() {
@@ -154,6 +171,7 @@ impl Committer {
             inbox.bytes = inbox.bytes.saturating_sub(waiting.bytes);
             units.push(waiting);
         }
+        inbox.under_way = true;
         Some(units)
     }
 
@@ -206,13 +224,12 @@ impl Committer {
             answers: Vec::with_capacity(units.len()),
             noted: Vec::new(),
         };
-        let settled = settled_beside(&units);
+        let mut can_wait = self.shared.can_wait(&units).into_iter();
         let mut units = VecDeque::from(units);
         let mut next = VecDeque::new();
         while let Some(mut waiting) = units.pop_front() {
             let early = self.shared.early_holder(&waiting.noted);
-            let is_settled = matches!(*waiting.noted, [(_, one)] if settled.contains(&one));
-            if early.is_some() && !is_settled && !waiting.waited {
+            if can_wait.next() == Some(true) {
                 waiting.waited = true;
                 prepared
                     .batch
@@ -345,6 +362,7 @@ impl Committer {
             .volatile_bytes
             .store(index.loose.bytes, Ordering::Relaxed);
         drop(index);
+        self.shared.inbox.lock().under_way = false;
         self.shared
             .commits
             .fetch_add(answers.len() as u64, Ordering::Relaxed);
@@ -407,6 +425,7 @@ impl Committer {
         };
         if recovered == prepared.batch.progress.commit {
             self.finish(engine, prepared);
+            shared.give_back_late(engine);
             return true;
         }
         let Prepared {
@@ -420,18 +439,10 @@ impl Committer {
         } else {
             shared.index.lock().unmark(&batch);
         }
+        shared.give_back_late(engine);
         for (answer, _) in answers {
             answer.send(Err(CommitError::Full));
         }
         true
     }
-}
-
-/// The messages that units settle, when one of the units beside them may have put one of those.
-fn settled_beside(units: &[Waiting]) -> QuickSet<u64> {
-    if units.iter().all(|waiting| waiting.noted.is_empty()) {
-        return QuickSet::default();
-    }
-    let settles = units.iter().flat_map(|waiting| &waiting.unit.settles);
-    settles.map(|settle| settle.sequence.0).collect()
 }

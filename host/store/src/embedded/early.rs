@@ -11,18 +11,24 @@
 //! Lock order: the index or the inbox first, then this.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use oncue_core::message::{Attempts, Body, Header, Message};
 use oncue_core::names::QueueName;
-use oncue_core::quick_hash::QuickMap;
+use oncue_core::quick_hash::{QuickMap, QuickSet};
 use oncue_core::unit_of_work::{Chain, OwnerId, Put, Unit};
 
+use super::committer::Waiting;
 use super::message_plan::parts_of;
 use super::shared::Shared;
 
 /// A put that is noted here: to which queue, under which sequence.
 pub(super) type Noted = (QueueName, u64);
+
+/// Stands before the messages of a queue whose earlier puts were not noted. No message has it: the
+/// first opening of a store begins higher.
+const NO_MESSAGE: u64 = 0;
 
 /// A message as it was put.
 #[derive(Debug)]
@@ -98,11 +104,19 @@ fn may_be_taken(unit: &Unit, put: &Put) -> bool {
 }
 
 impl Early {
-    /// From now on puts to the queue are noted.
-    pub(super) fn follow(&mut self, queue: &QueueName) {
-        if !self.queues.contains_key(queue) {
-            self.queues.insert(queue.clone(), Followed::default());
-        }
+    /// Whether puts to the queue are noted.
+    fn follows(&self, queue: &QueueName) -> bool {
+        self.queues.contains_key(queue)
+    }
+
+    /// From now on puts to the queue are noted. With `others` there are such that were not: none is
+    /// taken until the unit is applied or refused that notes what is given back.
+    fn follow(&mut self, queue: &QueueName, others: bool) -> Option<Noted> {
+        let followed = self.queues.entry(queue.clone()).or_default();
+        others.then(|| {
+            followed.waiting.insert(NO_MESSAGE, None);
+            (queue.clone(), NO_MESSAGE)
+        })
     }
 
     /// The queue is gone, and with it its messages.
@@ -258,6 +272,61 @@ impl Early {
 }
 
 impl Shared {
+    /// Has the puts to a queue noted from now on. The index is locked: what is applied, the caller
+    /// has seen.
+    pub(super) fn follow_early(&self, queue: &QueueName) {
+        if self.early.lock().follows(queue) {
+            return;
+        }
+        let mut inbox = self.inbox.lock();
+        let others = inbox.under_way || !inbox.units.is_empty();
+        let noted = self.early.lock().follow(queue, others);
+        self.follows.store(true, Ordering::Release);
+        if let Some(noted) = noted {
+            // Behind all that was not noted.
+            inbox.push(Unit::default(), vec![noted]);
+            drop(inbox);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Which units of a batch may let it go before them, each once: puts whose message is in hand
+    /// and not settled beside them. None at all, when somebody asks whether his messages are
+    /// durable by a unit of his chain that settles nothing; and no put that one behind it would
+    /// overtake. Empty when there is none.
+    pub(super) fn can_wait(&self, units: &[Waiting]) -> Vec<bool> {
+        if units.iter().all(|waiting| waiting.noted.is_empty()) {
+            return Vec::new();
+        }
+        let early = self.early.lock();
+        if early.taken.is_empty() {
+            return Vec::new();
+        }
+        let mut settled = QuickSet::default();
+        for Waiting { unit, .. } in units {
+            if unit.chain.is_some() && unit.settles.is_empty() {
+                return Vec::new();
+            }
+            settled.extend(unit.settles.iter().map(|settle| settle.sequence.0));
+        }
+        let mut written: QuickSet<&QueueName> = QuickSet::default();
+        let mut can_wait = vec![false; units.len()];
+        for (waiting, can_wait) in units.iter().zip(&mut can_wait).rev() {
+            if let [(queue, sequence)] = &*waiting.noted
+                && early.holder(*sequence).is_some()
+            {
+                if settled.contains(sequence) {
+                    continue;
+                }
+                *can_wait = !waiting.waited && !written.contains(queue);
+            }
+            if !*can_wait {
+                written.extend(waiting.noted.iter().map(|(queue, _)| queue));
+            }
+        }
+        can_wait
+    }
+
     /// Who has taken the one put of a unit before it is durable.
     pub(super) fn early_holder(&self, noted: &[Noted]) -> Option<OwnerId> {
         match noted {

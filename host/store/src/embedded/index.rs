@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fjall::Snapshot;
-use oncue_core::message::{DeadLetter, Header, PRIORITIES};
+use oncue_core::message::{DeadLetter, Header, PRIORITIES, Sequence};
 use oncue_core::names::QueueName;
 use oncue_core::queue::{Counts, SparseCounts};
 use oncue_core::time::Timestamp;
@@ -137,6 +137,8 @@ pub(super) struct Index {
     pub(super) due: Window<(u64, u64), Address>,
     pub(super) expiry: Window<(u64, u64), Address>,
     pub(super) loose: Loose,
+    /// Given back while the engine was closed; bounded by what is in hand.
+    pub(super) late: Vec<(OwnerId, (QueueName, Sequence))>,
     /// The engine as of the last batch that was applied here.
     pub(super) view: Snapshot,
     pub(super) suspects_in_hand: usize,
@@ -169,6 +171,7 @@ impl Index {
             due: Window::default(),
             expiry: Window::default(),
             loose: Loose::default(),
+            late: Vec::new(),
             view,
             suspects_in_hand: 0,
             highest_put: 0,

@@ -223,9 +223,8 @@ impl EmbeddedStore {
             return Vec::new();
         }
         let depth = u64::try_from(queue.counts.depth()).unwrap_or(0);
+        self.shared.follow_early(&take.queue);
         let mut early = self.shared.early.lock();
-        early.follow(&take.queue);
-        self.shared.follows.store(true, Ordering::Release);
         early.take(&take.queue, depth, (take.owner, chain), max)
     }
 

@@ -6,6 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use oncue_core::message::Sequence;
+use oncue_core::names::QueueName;
+use oncue_core::unit_of_work::OwnerId;
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::codec::MetaMarkRow;
@@ -217,6 +220,43 @@ impl Shared {
                 self.arrived.notify_one();
             }
         }
+    }
+
+    /// Gives one message back. What is durable waits for its turn while the engine is closed, until
+    /// it is open again.
+    pub(super) fn give_back(
+        &self,
+        engine: Option<&Engine>,
+        index: &mut Index,
+        owner: OwnerId,
+        place: &(QueueName, Sequence),
+    ) {
+        let (queue, Sequence(sequence)) = place;
+        let Some(engine) = engine else {
+            if self.stop_reason() != Some(StopReason::Closed) {
+                index.late.push((owner, place.clone()));
+            }
+            return;
+        };
+        let number = index.number(queue);
+        let held = index.held.get(sequence).filter(|held| {
+            held.owner == owner && !held.committing && Some(held.facts.queue) == number
+        });
+        if held.is_some() {
+            index.let_go(engine, *sequence);
+        } else if self.follows.load(Ordering::Acquire) {
+            self.early.lock().release(owner, *sequence);
+        }
+    }
+
+    /// Gives back what was to be while the engine was closed. The fate of the batch that was in
+    /// doubt is decided.
+    pub(super) fn give_back_late(&self, engine: &Engine) {
+        let mut index = self.index.lock();
+        for (owner, place) in std::mem::take(&mut index.late) {
+            self.give_back(Some(engine), &mut index, owner, &place);
+        }
+        index.tell();
     }
 
     /// The next sequence. Never the same twice: each opening of the store has a range of its own.

@@ -66,24 +66,13 @@ impl Store for EmbeddedStore {
     }
 
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {
-        let given_back = self.with(|engine, index| {
-            for (queue, sequence) in messages {
-                let number = index.number(queue);
-                let held = index.held.get(&sequence.0).filter(|held| {
-                    held.owner == owner && !held.committing && Some(held.facts.queue) == number
-                });
-                if held.is_some() {
-                    index.let_go(engine, sequence.0);
-                } else if self.shared.follows.load(Ordering::Acquire) {
-                    self.shared.early.lock().release(owner, sequence.0);
-                }
-            }
-            Ok(())
-        });
-        if let Err(error) = given_back {
-            // Only after the end, when nothing can be taken anyway.
-            tracing::debug!(%error, "a release was too late");
+        let engine = self.shared.engine.read();
+        let mut index = self.shared.index.lock();
+        for place in messages {
+            self.shared
+                .give_back(engine.as_ref(), &mut index, owner, place);
         }
+        index.tell();
     }
 
     fn commit(&self, unit: Unit) -> Commit {

@@ -126,6 +126,54 @@ fn the_other_process() {
     say("ENDED", &"well");
 }
 
+/// Says to [`the_process_that_gives_back`] where its store is.
+const GIVES_BACK: &str = "ONCUE_CONTRACT_GIVES_BACK_HOME";
+
+/// Not a rule of its own: a task gives a message back while the engine is closed.
+#[test]
+fn the_process_that_gives_back() {
+    let Some(home) = std::env::var_os(GIVES_BACK) else {
+        return;
+    };
+    let rig = Rig::new(At(home.into()));
+    let q = queue("q");
+    let (one, two) = (rig.put(&q), rig.put(&q));
+    let owner = rig.owner();
+    assert_eq!(rig.take_ids(&q, owner, 2), [one, two]);
+    let put = rig.draft(&q).into_put();
+    let unit = Unit {
+        puts: vec![put],
+        ..Unit::default()
+    };
+    let answer = rig.commit(unit);
+    assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+    let closed = rig.store().take(&next(&q, owner));
+    assert!(closed.is_err(), "the engine is closed");
+    rig.release(owner, &q, one);
+    let patience = Instant::now() + Duration::from_secs(60);
+    while rig.store().status().stopped.is_some() {
+        assert!(Instant::now() < patience, "it is opened again");
+        std::thread::yield_now();
+    }
+    rig.check();
+    assert_eq!(rig.take_ids(&q, rig.owner(), 9), [one]);
+}
+
+/// Such a release was lost: the message was in nobody's hand and could not be taken until a restart.
+#[test]
+fn a81_what_is_given_back_while_the_engine_is_closed_can_be_taken_once_it_is_open() {
+    let home = home();
+    // The opening and two puts come first; it is opened again by a guard that looks each 5 ms.
+    let points = format!("commit.write.enospc:4{}", ",engine.reopen.fail".repeat(100));
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "embedded::crash::the_process_that_gives_back"])
+        .env(GIVES_BACK, home.path())
+        .env("ONCUE_FAIL_POINT", points)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// A home with a queue in it.
 fn home() -> tempfile::TempDir {
     let home = new_home();

@@ -3,7 +3,10 @@
 //! The cases say when units are written: in between, what was put waits and can be taken early.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::task::{Context, Wake, Waker};
 
 use oncue_core::message::MessageId;
 use oncue_core::names::QueueName;
@@ -67,6 +70,8 @@ impl Case {
             chain: Chain::default(),
         };
         assert_eq!(case.take(1), []);
+        // From the next unit on that is answered the queue is followed.
+        case.rig.commit(Unit::default()).expect("it is empty");
         case.pause(true);
         case
     }
@@ -116,6 +121,16 @@ impl Case {
         let mut unit = self.unit(id, remove());
         unit.puts.push(self.rig.draft(&self.out).into_put());
         self.rig.store().commit(unit)
+    }
+
+    /// Holds commits up again once `commit` is answered, and tells then.
+    fn pauses_after(&self, commit: &mut Commit) -> Receiver<()> {
+        let (answered, answer) = sync_channel(1);
+        let store = self.store.lock().clone().expect("it is open");
+        let waker = Waker::from(Arc::new(Pauses { store, answered }));
+        let polled = Pin::new(commit).poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        answer
     }
 
     fn syncs(&self) -> u64 {
@@ -178,6 +193,85 @@ fn a_put_in_hand_lets_one_batch_go_first_and_no_more() {
     other.wait().expect("the put is durable");
     put.wait().expect("it is durable, though nobody settles it");
     assert_eq!(case.syncs(), before + 2);
+    case.rig.check();
+}
+
+/// Holds commits up again as soon as the answer that it waits for is there.
+struct Pauses {
+    store: Arc<EmbeddedStore>,
+    answered: SyncSender<()>,
+}
+
+impl Wake for Pauses {
+    fn wake(self: Arc<Self>) {
+        self.store.pause_commits(true);
+        let _ = self.answered.try_send(());
+    }
+}
+
+#[test]
+fn an_empty_unit_of_the_chain_is_answered_after_the_messages_that_it_follows() {
+    let case = Case::new();
+    let (id, put) = case.put();
+    assert_eq!(case.take(1), [id]);
+    let mut asked = case.rig.store().commit(Unit {
+        chain: Some(case.chain.clone()),
+        ..Unit::default()
+    });
+    let answer = case.pauses_after(&mut asked);
+    case.pause(false);
+    answer.recv().expect("it is answered");
+    asked.wait().expect("nothing was refused");
+    assert!(!case.rig.store().has_early(case.owner), "it is durable");
+    assert_eq!(case.rig.state(&case.q, id), Some(MessageState::InUnit));
+    case.pause(false);
+    put.wait().expect("the put is durable");
+    case.rig.check();
+}
+
+#[test]
+fn nothing_overtakes_a_put_that_waits_for_who_has_its_message() {
+    let case = Case::new();
+    let (one, first) = case.put();
+    assert_eq!(case.take(1), [one]);
+    let (two, mut second) = case.submit(case.rig.draft(&case.q).key("k", None, END));
+    let answer = case.pauses_after(&mut second);
+    case.pause(false);
+    answer.recv().expect("it is answered");
+    case.rig.release(case.owner, &case.q, one);
+    assert_eq!(case.rig.take_ids(&case.q, case.owner, 9), [one, two]);
+    case.pause(false);
+    first.wait().expect("the put is durable");
+    case.rig.check();
+}
+
+#[test]
+fn what_was_put_before_the_first_early_take_is_not_overtaken() {
+    let case = Case::new();
+    let draft = || case.rig.draft(&case.out);
+    let take = || {
+        let take = Take {
+            max: 9,
+            ..next(&case.out, case.owner)
+        };
+        ids(&case
+            .rig
+            .store()
+            .take_early(&take, &case.chain)
+            .expect("a take"))
+    };
+    let (one, first) = case.submit(draft());
+    assert_eq!(take(), [], "the queue was not followed");
+    let (two, second) = case.submit(draft());
+    assert_eq!(take(), [], "the first one comes before it");
+    case.pause(false);
+    first.wait().expect("the put is durable");
+    second.wait().expect("the put is durable");
+    case.pause(true);
+    let (three, third) = case.submit(draft());
+    assert_eq!(take(), [one, two, three]);
+    case.pause(false);
+    third.wait().expect("the put is durable");
     case.rig.check();
 }
 
