@@ -352,8 +352,12 @@ impl<H: Handler> Drain<'_, H> {
             }
             return Ok(Settled::Well);
         }
-        // It failed after units that are not yet durable: only if they are does it count.
+        // It failed after units that are not yet durable: only if they are does it count, and only
+        // if its message is.
         session.caught_up().await?;
+        if is_blamed(&report.end) {
+            session.hand_is_durable().await?;
+        }
         Ok(failed_call(session, &delivered, &savepoint, &report))
     }
 }

@@ -223,21 +223,30 @@ impl TaskSession {
         }
         self.give_back_fetched();
         while self.oldest_answered().await {}
-        let is_undone = match self.shared.store.has_early(self.owner()) {
-            // A unit of the chain is answered after what the chain follows, and as that was.
-            true => {
-                let unit = Unit {
-                    chain: Some(self.owner_and_chain().1),
-                    ..Unit::default()
-                };
-                self.shared.store.commit(unit).await.is_err()
-            }
-            false => false,
-        };
-        if is_undone || self.was_refused() {
+        if self.hand_is_durable().await.is_err() || self.was_refused() {
             return Err(PortError::Cancelled(CommitError::Undone.to_string()));
         }
         Ok(())
+    }
+
+    /// Waits until every message in hand is durable.
+    ///
+    /// # Errors
+    /// When one does not come to be: what was done with it is undone.
+    pub(crate) async fn hand_is_durable(&self) -> Result<(), CommitError> {
+        let (owner, chain) = self.owner_and_chain();
+        if self.shared.store.has_early(owner) {
+            // A unit of the chain is answered after what the chain follows, and as that was.
+            let unit = Unit {
+                chain: Some(chain.clone()),
+                ..Unit::default()
+            };
+            self.shared.store.commit(unit).await?;
+        }
+        match chain.is_cut() {
+            true => Err(CommitError::Undone),
+            false => Ok(()),
+        }
     }
 
     /// True when a unit under way was refused, until [`Self::caught_up`] has told it.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oncue_core::outcome::CallEnd;
 use oncue_core::time::Timestamp;
+use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
 use oncue_manager::tasks::TaskSession;
 use oncue_manager::tasks::port::PortError;
 use oncue_manager::{ManagerConfig, ManualClock};
@@ -178,6 +179,55 @@ fn a_guest_that_looks_around_waits_until_its_message_is_durable() {
     assert_eq!(case.rig.bodies("out"), ["first saw 0", "a saw 1"]);
     over.notify_one();
     while !run.go(&mut case.rig) {}
+}
+
+#[test]
+fn a_guest_whose_message_was_refused_sees_no_more() {
+    let mut case = Case::new(&[], &[]);
+    let go = Arc::new(Notify::new());
+    let seen = Arc::new(AtomicUsize::new(0));
+    let (goes, sees) = (go.clone(), seen.clone());
+    let looks = move |session: Arc<TaskSession>, body: String| -> Ending {
+        if body == "first" {
+            return plainly(session, body);
+        }
+        let (go, seen) = (goes.clone(), sees.clone());
+        Box::pin(async move {
+            go.notified().await;
+            match session.browse(&name("out"), None, 10).await {
+                Ok(_) => seen.fetch_add(1, Ordering::SeqCst),
+                Err(PortError::Cancelled(_)) => seen.fetch_add(10, Ordering::SeqCst),
+                Err(error) => panic!("the browse is granted: {error}"),
+            };
+            retry()
+        })
+    };
+    let over = Arc::new(Notify::new());
+    let mut run = Run::patient(&mut case.rig, looks, over.clone());
+    run.go(&mut case.rig);
+    case.written();
+    run.go(&mut case.rig);
+    case.store.pause_commits(true);
+    // Beside the manager, so that the put is refused.
+    let gone = case.store.commit(Unit {
+        records: vec![RecordChange {
+            kind: RecordKind::Queue,
+            name: "in".to_owned(),
+            value: None,
+        }],
+        ..Unit::default()
+    });
+    let put = case.put("a");
+    run.go(&mut case.rig);
+    assert_eq!(run.calls(), ["first", "a"]);
+    case.store.pause_commits(false);
+    gone.wait().expect("the queue is empty");
+    case.rig.drive(put).expect_err("there is no such queue");
+    go.notify_one();
+    while !run.go(&mut case.rig) {}
+    assert_eq!(seen.load(Ordering::SeqCst), 10, "its look is refused");
+    let record = ended(&mut case.rig);
+    assert_eq!((record.committed, record.failed), (1, 0), "nothing failed");
 }
 
 #[test]
