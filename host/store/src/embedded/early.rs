@@ -279,7 +279,8 @@ impl Shared {
             return;
         }
         let mut inbox = self.inbox.lock();
-        let others = inbox.under_way || !inbox.units.is_empty();
+        let mut puts = inbox.units.iter().flat_map(|waiting| &waiting.unit.puts);
+        let others = inbox.under_way || puts.any(|put| put.queue == *queue);
         let noted = self.early.lock().follow(queue, others);
         self.follows.store(true, Ordering::Release);
         if let Some(noted) = noted {

@@ -219,11 +219,14 @@ impl EmbeddedStore {
         let Some(queue) = number.and_then(|number| index.queues.get(&number)) else {
             return Vec::new();
         };
-        if max == 0 || take.select != Select::Next || self.shared.stop_reason().is_some() {
+        if take.select != Select::Next || self.shared.stop_reason().is_some() {
+            return Vec::new();
+        }
+        self.shared.follow_early(&take.queue);
+        if max == 0 {
             return Vec::new();
         }
         let depth = u64::try_from(queue.counts.depth()).unwrap_or(0);
-        self.shared.follow_early(&take.queue);
         let mut early = self.shared.early.lock();
         early.take(&take.queue, depth, (take.owner, chain), max)
     }
