@@ -78,8 +78,8 @@ pub trait Store: Send + Sync + 'static {
         self.take(take)
     }
 
-    /// Whether `owner` holds a message that is not yet durable. Once a unit of its chain is answered
-    /// that was submitted afterwards and settles nothing, it is, or the chain is cut.
+    /// Whether `owner` holds a message that is not yet durable. Once a unit of its chain is
+    /// answered that was submitted afterwards and settles nothing, it is, or the chain is cut.
     fn has_early(&self, _owner: OwnerId) -> bool {
         false
     }

@@ -159,7 +159,8 @@ fn the_process_that_gives_back() {
     assert_eq!(rig.take_ids(&q, rig.owner(), 9), [one]);
 }
 
-/// Such a release was lost: the message was in nobody's hand and could not be taken until a restart.
+/// Such a release was lost: the message was in nobody's hand and could not be taken until a
+/// restart.
 #[test]
 fn a81_what_is_given_back_while_the_engine_is_closed_can_be_taken_once_it_is_open() {
     let home = home();
