@@ -59,8 +59,8 @@ fn a_held_start_is_logged_when_its_reason_is_new_and_not_each_time_it_is_tried()
             .filter(|line| line.starts_with("a start is held"));
         held.cloned().collect::<Vec<_>>()
     };
-    // With one subscriber alone, a thread that has none would decide for all that it comes upon first
-    // that nobody wants it. With two, both are asked whichever thread it is.
+    // With one subscriber alone, a thread without one decides for every event it meets first that
+    // nobody wants it. With two, both are asked, whichever thread meets it.
     let _second = tracing::Dispatch::new(Lines::default());
     tracing::subscriber::with_default(lines.clone(), || {
         let mut rig = Rig::new();
