@@ -69,8 +69,8 @@ pub trait Store: Send + Sync + 'static {
     /// As [`Store::take`], and behind what can be taken also messages that were put and are not yet
     /// durable, for a task whose units follow them: it commits what it does as units of `chain`,
     /// which are durable only after those messages, or together with them. When the put of one is
-    /// refused the chain is cut. Taken early are only messages without a key, group, delay, end of
-    /// life or correlation id; nothing behind another message is.
+    /// refused the chain is cut. Only messages without a key, group, delay, end of life or
+    /// correlation id are taken early, and none that stands behind one of the others.
     ///
     /// # Errors
     /// As [`Store::take`].

@@ -133,6 +133,14 @@ impl Case {
         answer
     }
 
+    /// The queue's deletion.
+    fn delete(&self) -> Commit {
+        self.rig.store().commit(Unit {
+            records: vec![record(&self.q, None)],
+            ..Unit::default()
+        })
+    }
+
     fn syncs(&self) -> u64 {
         self.rig.store().status().syncs
     }
@@ -300,10 +308,7 @@ fn what_is_given_back_before_it_is_durable_is_the_next_again() {
 #[test]
 fn a_refused_put_undoes_the_chain_of_who_has_taken_it() {
     let case = Case::new();
-    let gone = case.rig.store().commit(Unit {
-        records: vec![record(&case.q, None)],
-        ..Unit::default()
-    });
+    let gone = case.delete();
     let (id, put) = case.put();
     assert_eq!(case.take(1), [id]);
     let passed = case.passes_on(id);
@@ -320,10 +325,7 @@ fn a_refused_put_undoes_the_chain_of_who_has_taken_it() {
 #[test]
 fn a_refused_put_undoes_who_has_submitted_nothing_yet() {
     let case = Case::new();
-    let gone = case.rig.store().commit(Unit {
-        records: vec![record(&case.q, None)],
-        ..Unit::default()
-    });
+    let gone = case.delete();
     let (id, put) = case.put();
     assert_eq!(case.take(1), [id]);
     case.pause(false);
