@@ -338,6 +338,19 @@ fn a_refused_put_undoes_who_has_submitted_nothing_yet() {
 }
 
 #[test]
+fn a_queue_is_not_deleted_under_a_put_that_waits_for_who_has_its_message() {
+    let case = Case::new();
+    let (id, put) = case.put();
+    assert_eq!(case.take(1), [id]);
+    let gone = case.delete();
+    case.pause(false);
+    assert_eq!(gone.wait(), Err(CommitError::QueueNotEmpty(case.q.clone())));
+    put.wait().expect("the put is durable");
+    assert!(!case.chain.is_cut());
+    case.rig.check();
+}
+
+#[test]
 fn an_early_message_that_failed_is_retried_parked_or_moved_like_any_other() {
     let case = Case::new();
     let to_out = Disposition::Move {
