@@ -347,6 +347,8 @@ impl Store for EmbeddedStore {
         }
         home.unlock();
         self.shared.stop(StopReason::Closed);
+        // It knows the store, and neither would ever be dropped.
+        self.shared.index.lock().sink = None;
     }
 }
 

@@ -9,7 +9,7 @@ use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
-use crate::rig::{Ending, Harness, Rig};
+use crate::rig::{Ending, Harness, Rig, check_sink_is_let_go};
 
 mod busy;
 mod crash;
@@ -155,6 +155,11 @@ impl Harness for Embedded {
         }
         Arc::new(EmbeddedStore::open(home.path(), self.options.clone()).unwrap())
     }
+}
+
+#[test]
+fn a_closed_store_lets_go_of_its_sink() {
+    check_sink_is_let_go(&Embedded::new());
 }
 
 contract!(Embedded::new());

@@ -6,7 +6,7 @@ use oncue_store::memory::{MEMORY_STORE_MAX_BYTES, MemoryStore};
 use oncue_store::{CommitError, Store};
 use parking_lot::Mutex;
 
-use crate::rig::{Ending, Harness, Rig, remove};
+use crate::rig::{Ending, Harness, Rig, check_sink_is_let_go, remove};
 
 /// The rig hands a store back as a trait object, so the harness keeps the one it made.
 #[derive(Default)]
@@ -34,6 +34,11 @@ impl Harness for Memory {
         let made = self.made.lock().take().expect("a store was made");
         self.keep(made.restarted(ending == Ending::Kill))
     }
+}
+
+#[test]
+fn a_closed_store_lets_go_of_its_sink() {
+    check_sink_is_let_go(&Memory::default());
 }
 
 contract!(Memory::default());

@@ -387,6 +387,16 @@ impl Rig {
     }
 }
 
+/// Fails unless a closed store has let go of its sink: who hears of it usually keeps it, and
+/// neither would ever be dropped.
+pub fn check_sink_is_let_go(harness: &impl Harness) {
+    let (store, told) = (harness.open(), Arc::new(Told::default()));
+    store.attach(told.clone());
+    store.close();
+    assert_eq!(told.inner.lock().stopped, [Some(StopReason::Closed)]);
+    assert_eq!(Arc::strong_count(&told), 1);
+}
+
 /// Counts from scratch.
 fn tally(messages: &[Browsed]) -> Counts {
     let mut counts = Counts::default();
