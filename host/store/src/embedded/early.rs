@@ -79,10 +79,10 @@ pub(super) struct Early {
 }
 
 /// Whether a put of this unit may be taken before it is durable: an application's one message,
-/// with no key, group, delay, end or correlation, whose body is in one piece.
+/// with no key, group, delay or end, whose body is in one piece. Who gets by correlation id sees
+/// only what is durable, as everybody does.
 fn may_be_taken(unit: &Unit, put: &Put) -> bool {
     let Header {
-        correlation_id,
         group,
         persistent,
         expires,
@@ -94,7 +94,6 @@ fn may_be_taken(unit: &Unit, put: &Put) -> bool {
         && unit.records.is_empty()
         && unit.writes.is_empty()
         && *persistent
-        && correlation_id.is_none()
         && group.is_none()
         && expires.is_none()
         && put.key.is_none()

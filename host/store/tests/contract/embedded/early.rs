@@ -191,6 +191,32 @@ fn what_is_in_hand_when_it_becomes_durable_stays_in_hand() {
 }
 
 #[test]
+fn a_message_with_a_correlation_id_is_taken_early_like_any_other() {
+    let case = Case::new();
+    let draft = || case.rig.draft(&case.q).correlation("c");
+    let by_correlation = || {
+        let take = Take {
+            select: Select::Correlation("c".to_owned()),
+            ..next(&case.q, case.rig.owner())
+        };
+        ids(&case.rig.store().take(&take).expect("a take"))
+    };
+    let (settled, put) = case.submit(draft());
+    let (kept, other) = case.submit(draft());
+    assert_eq!(by_correlation(), [], "it is not durable");
+    assert_eq!(case.take(9), [settled, kept]);
+    let passed = case.passes_on(settled);
+    case.pause(false);
+    for commit in [put, passed, other] {
+        commit.wait().expect("it is durable");
+    }
+    case.rig.check();
+    assert_eq!(by_correlation(), [], "one is gone, the other in hand");
+    case.rig.release(case.owner, &case.q, kept);
+    assert_eq!(by_correlation(), [kept]);
+}
+
+#[test]
 fn a_put_in_hand_lets_one_batch_go_first_and_no_more() {
     let case = Case::new();
     let (id, put) = case.put();
