@@ -19,7 +19,7 @@ use oncue_manager::tasks::probe::{Probe, SessionCall};
 use oncue_runtime::bare::Bare;
 use tokio::task::JoinSet;
 
-use crate::cpu;
+use crate::cpu::{self, Cpu, Spent};
 use crate::host;
 use crate::raw_log::RawLog;
 
@@ -151,19 +151,42 @@ fn exact_timer() {
 pub(crate) struct Latencies {
     sorted: Vec<u64>,
     late: Vec<u64>,
+    /// From the first arrival to the last entry.
+    spent: Spent,
+    messages: f64,
+    /// Tasks that the loop started, and how often it asked the rule.
+    pub(crate) loop_work: Option<[u64; 2]>,
 }
 
 impl Latencies {
-    fn new(arrivals: &Arrivals, mut late: Vec<u64>) -> Self {
+    #[expect(clippy::cast_precision_loss, reason = "some hundred thousands")]
+    fn new(arrivals: &Arrivals, mut late: Vec<u64>, spent: Spent) -> Self {
         let mut sorted = arrivals.latencies();
         sorted.sort_unstable();
         late.sort_unstable();
-        Self { sorted, late }
+        Self {
+            sorted,
+            late,
+            spent,
+            messages: arrivals.len() as f64,
+            loop_work: None,
+        }
     }
 
     /// Microseconds that so many per mille of the messages did not exceed.
     pub(crate) fn us(&self, per_mille: usize) -> f64 {
         place(&self.sorted, per_mille)
+    }
+
+    /// What the threads spent, a message.
+    pub(crate) fn by_thread(&self) -> String {
+        self.spent.by_thread(self.messages)
+    }
+
+    /// So many as there were for each message.
+    #[expect(clippy::cast_precision_loss, reason = "some hundred thousands")]
+    pub(crate) fn each(&self, count: u64) -> f64 {
+        count as f64 / self.messages
     }
 
     /// The same of the load's own lateness.
@@ -219,6 +242,7 @@ pub(crate) fn puts(
         .thread_name(cpu::LOAD)
         .build()?;
     let mut putting = JoinSet::new();
+    let before = Cpu::now();
     let late = arrivals.drive(|number| {
         let request = PutRequest {
             queue: queue.clone(),
@@ -243,13 +267,14 @@ pub(crate) fn puts(
         }
     })?;
     arrivals.wait()?;
+    let spent = Cpu::now().since(&before);
     answers.block_on(async {
         while let Some(answer) = putting.join_next().await {
             answer??;
         }
         anyhow::Ok(())
     })?;
-    Ok(Latencies::new(arrivals, late))
+    Ok(Latencies::new(arrivals, late, spent))
 }
 
 /// Hands over between threads: what the floor has instead of a queue manager.
@@ -323,7 +348,8 @@ pub(crate) fn bare(
         }
         Ok(())
     };
-    let late = std::thread::scope(|scope| {
+    let before = Cpu::now();
+    let (late, spent) = std::thread::scope(|scope| {
         let mut running: Vec<_> = (0..threads).map(|_| scope.spawn(guests)).collect();
         if is_logged {
             running.push(scope.spawn(committer));
@@ -334,6 +360,7 @@ pub(crate) fn bare(
             Ok(())
         });
         let waited = arrivals.wait();
+        let spent = Cpu::now().since(&before);
         to_log.close();
         to_guests.close();
         for thread in running {
@@ -341,7 +368,7 @@ pub(crate) fn bare(
             ended.map_err(|_| anyhow::anyhow!("a thread of the floor panicked"))??;
         }
         waited?;
-        late
+        anyhow::Ok((late?, spent))
     })?;
-    Ok(Latencies::new(arrivals, late))
+    Ok(Latencies::new(arrivals, late, spent))
 }

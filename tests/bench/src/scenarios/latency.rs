@@ -29,7 +29,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
 const LENGTH: usize = 1024;
 
 /// Settings of the queue.
-const QUEUE: &[Flag] = &[("max-tasks", "64")];
+const QUEUE: &[Flag] = &[("max-tasks", "4")];
 
 /// Parts of the saturation, per cent.
 const LOADS: [u32; 3] = [10, 50, 90];
@@ -164,8 +164,10 @@ fn measure(
     setup.probe = Some(Entries::probe(&arrivals));
     let manager = runtime.block_on(host::start_with(store, &ground.sandbox, &setup))?;
     let handle = manager.handle();
-    let taken = open_loop::puts(&handle, "echo", LENGTH, &arrivals)?;
+    let mut taken = open_loop::puts(&handle, "echo", LENGTH, &arrivals)?;
     runtime.block_on(async {
+        let status = handle.status().await?;
+        taken.loop_work = Some([status.triggers, status.asked]);
         host::wait_for(&handle, "echo.out", arrivals.len()).await?;
         host::check_done(&handle, "echo", "echo.out", arrivals.len()).await?;
         manager.shutdown(host::END).await;
@@ -180,6 +182,19 @@ fn sample(run: &mut Run, point: &Point, taken: &Latencies) {
     run.sample(&format!("{name}.p50"), taken.us(500), "us");
     run.sample(&format!("{name}.p99"), taken.us(990), "us");
     run.sample(&format!("{name}.p999"), taken.us(999), "us");
+    run.note(&format!("{name}.threads"), &taken.by_thread());
+    if let Some([starts, asked]) = taken.loop_work {
+        run.sample(
+            &format!("{name}.starts"),
+            taken.each(starts),
+            "tasks/message",
+        );
+        run.sample(
+            &format!("{name}.asked"),
+            taken.each(asked),
+            "questions/message",
+        );
+    }
     let late = taken.late_us(500);
     run.sample(&format!("{name}.late-p50"), late, "us late");
     let late = taken.late_us(990);
