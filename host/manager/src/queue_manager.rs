@@ -126,8 +126,8 @@ impl Manager {
             config.name.clone(),
             in_hand,
             config.retention.memory(),
-            config.traces.map(Tracer::new),
-            config.probe,
+            (config.traces.map(Tracer::new), config.probe),
+            task_host.workers(),
         );
         let now = shared.now();
         let (plugins, plugin_commands) = mpsc::channel(PLUGIN_COMMANDS);

@@ -102,7 +102,7 @@ impl Manager {
         self.queues.share(&mut entry);
         entry.paused = row.paused;
         entry.counts = counts.into();
-        let cell = QueueCell::new(name, Arc::clone(&entry.attributes), counts.depth());
+        let cell = QueueCell::new(name, Arc::clone(&entry.attributes), &counts);
         if entry.is_idle() {
             cell.rest();
         } else {

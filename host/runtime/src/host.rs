@@ -109,6 +109,10 @@ impl WasmTaskHost {
 }
 
 impl TaskHost for WasmTaskHost {
+    fn workers(&self) -> usize {
+        self.workers.count()
+    }
+
     fn start(&self, session: Arc<TaskSession>) -> Result<(), StartError> {
         let component = &session.spec().component;
         let Some(loaded) = self.components.get(&component.digest) else {

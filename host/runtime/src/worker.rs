@@ -334,6 +334,11 @@ impl Workers {
         self.pool.push(work);
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.threads.len()
+    }
+
     /// Tasks that have not ended.
     pub(crate) fn live(&self) -> usize {
         self.pool.tasks.lock().len()

@@ -7,6 +7,7 @@ use oncue_core::code::Code;
 use oncue_core::definition::{Fault, QueueDefinition, QueuePatch};
 use oncue_core::names::QueueName;
 use oncue_core::quantity::number_of;
+use oncue_core::queue::Counts;
 use oncue_core::queue_table::QueueEntry;
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{RecordChange, RecordKind};
@@ -123,7 +124,7 @@ impl Manager {
             self.queues.share(&mut entry);
             let schedule = entry.attributes.schedule.as_deref();
             rows.extend(self.schedules.change(&name, schedule, now));
-            let cell = QueueCell::new(name, Arc::clone(&entry.attributes), 0);
+            let cell = QueueCell::new(name, Arc::clone(&entry.attributes), &Counts::default());
             // It is asked below, and nothing is on it.
             cell.rest();
             // The cell first: the store reports the queue's first change to it.

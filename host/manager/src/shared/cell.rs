@@ -40,6 +40,8 @@ pub struct QueueCell {
     /// The same by [`crate::metrics::Metrics::micros`], which no one sets.
     pub(super) marked_micros: AtomicU64,
     pub(super) depth: AtomicI64,
+    /// Committed messages that can be taken now.
+    pub(super) ready: AtomicI64,
     pub(super) delta: Mutex<SparseCounts>,
     /// The queue was deleted. One that is defined again under its name has another cell.
     pub(super) gone: AtomicBool,
@@ -54,6 +56,10 @@ pub struct QueueCell {
     pub(super) removals: AtomicU64,
     /// A task waits for the next message ([`crate::tasks::linger`]).
     pub(crate) lingers: AtomicBool,
+    /// Tasks at hand ([`crate::tasks::at_hand`]).
+    pub(crate) at_hand: AtomicU32,
+    /// Messages were left to them since one of them took some.
+    pub(crate) left: AtomicBool,
     /// Tasks that wait and are to be told of puts that are not yet durable.
     pub(crate) early_waits: AtomicU32,
     /// A put was refused for want of room, and the loop has not seen it yet.
@@ -79,9 +85,9 @@ pub(super) const WAITS: u8 = 1;
 pub(super) const WANTED: u8 = 2;
 
 impl QueueCell {
-    /// A cell for a queue that holds `depth` messages.
+    /// A cell for a queue with these messages on it.
     #[must_use]
-    pub fn new(name: QueueName, attributes: Arc<QueueAttributes>, depth: i64) -> Arc<Self> {
+    pub fn new(name: QueueName, attributes: Arc<QueueAttributes>, counts: &Counts) -> Arc<Self> {
         Arc::new(Self {
             name,
             attributes: ArcSwap::new(attributes),
@@ -93,7 +99,8 @@ impl QueueCell {
             conflicts: AtomicU32::new(0),
             marked: AtomicU64::new(0),
             marked_micros: AtomicU64::new(0),
-            depth: AtomicI64::new(depth),
+            depth: AtomicI64::new(counts.depth()),
+            ready: AtomicI64::new(counts.ready.iter().sum()),
             delta: Mutex::new(SparseCounts::default()),
             gone: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
@@ -101,6 +108,8 @@ impl QueueCell {
             heeds_messages: AtomicBool::new(true),
             removals: AtomicU64::new(0),
             lingers: AtomicBool::new(false),
+            at_hand: AtomicU32::new(0),
+            left: AtomicBool::new(false),
             early_waits: AtomicU32::new(0),
             refused: AtomicBool::new(false),
             puts: AtomicU64::new(0),
@@ -111,6 +120,12 @@ impl QueueCell {
     #[must_use]
     pub fn depth(&self) -> u64 {
         u64::try_from(self.depth.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Committed messages that can be taken now.
+    #[must_use]
+    pub(crate) fn ready(&self) -> i64 {
+        self.ready.load(Ordering::SeqCst)
     }
 
     /// Takes the change that has gathered. The dirty bit falls first, so a change that comes

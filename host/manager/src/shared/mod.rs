@@ -31,9 +31,9 @@ use crate::in_hand::InHand;
 use crate::metrics::Metrics;
 use crate::status::HostEvent;
 use crate::tasks::failures::Failures;
-use crate::tasks::linger;
 use crate::tasks::probe::Probe;
 use crate::tasks::record::Records;
+use crate::tasks::{at_hand, linger};
 use crate::traces::Tracer;
 use cell::{CLEAN, WAITS, WANTED};
 
@@ -70,6 +70,8 @@ pub struct Shared {
     pub events: broadcast::Sender<HostEvent>,
     /// True while some queue is held at step 52 for want of slots, memory or fuel: ends quanta.
     pub starved: AtomicBool,
+    /// Tasks that are on a processor at the same time, at most.
+    pub(crate) workers: usize,
     /// Woken when the host begins to stop, so that waiting gets answer.
     pub stop: Notify,
     stopping: AtomicU8,
@@ -123,8 +125,8 @@ impl Shared {
         name: String,
         in_hand: InHand,
         record_bytes: usize,
-        tracer: Option<Tracer>,
-        probe: Option<Arc<dyn Probe>>,
+        (tracer, probe): (Option<Tracer>, Option<Arc<dyn Probe>>),
+        workers: usize,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -138,6 +140,7 @@ impl Shared {
             alarm_counts: AlarmCounts::default(),
             events: broadcast::channel(EVENT_BACKLOG).0,
             starved: AtomicBool::new(false),
+            workers,
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
             number: recent::number(),
@@ -255,6 +258,10 @@ impl Shared {
             cell.removals.fetch_add(1, Ordering::Relaxed);
         }
         *cell.delta.lock() += delta;
+        let ready = delta.ready.iter().sum::<i64>();
+        if ready != 0 {
+            cell.ready.fetch_add(ready, Ordering::SeqCst);
+        }
         let came = delta.ready.iter().any(|n| *n > 0);
         let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
         if moves_time(delta) {
@@ -262,7 +269,12 @@ impl Shared {
         } else if came && linger::is_met(cell, delta) {
             self.put_on_ring(cell, WAITS);
         } else if heeded() {
-            self.put_on_ring(cell, WANTED);
+            let dirty = if at_hand::is_left(cell) {
+                WAITS
+            } else {
+                WANTED
+            };
+            self.put_on_ring(cell, dirty);
         } else {
             self.put_on_ring(cell, WAITS);
             // Looked at again with the cell on the ring: either the loop, which begins to heed

@@ -65,6 +65,7 @@ pub(super) fn look_up<T>(
 #[cfg(test)]
 mod tests {
     use oncue_core::definition::QueueAttributes;
+    use oncue_core::queue::Counts;
 
     use super::*;
 
@@ -73,7 +74,7 @@ mod tests {
         let name = |text: &str| QueueName::new(text).expect("a name");
         let cell = |text: &str| {
             let attributes = Arc::new(QueueAttributes::default());
-            QueueCell::new(name(text), attributes, 0)
+            QueueCell::new(name(text), attributes, &Counts::default())
         };
         let (mine, others) = (number(), number());
         let ask = |whose, text: &str, found: Option<&Arc<QueueCell>>| {

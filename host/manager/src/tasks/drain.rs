@@ -5,10 +5,8 @@
 //! wait for their sync, and some are fetched ahead. A unit that did more than handle its message
 //! and put others is awaited before the next call, and so is everything after a failed call.
 
-use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 use std::time::Instant;
 
 use oncue_core::definition::TriggerType;
@@ -18,6 +16,7 @@ use oncue_core::time::Millis;
 use oncue_core::unit_of_work::Disposition;
 use oncue_store::{CommitError, Select};
 
+use super::at_hand::give_way;
 use super::open_unit::Savepoint;
 use super::port::PortError;
 use super::seen::Seen;
@@ -52,6 +51,10 @@ enum Next {
 /// Drains the session's queue through `handler` until it is empty or the task should end. The
 /// caller then finishes the session.
 pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
+    session.at_hand_in(work_off(session, handler)).await;
+}
+
+async fn work_off<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
     let mut drain = Drain {
         session,
         handler,
@@ -176,20 +179,22 @@ impl<H: Handler> Drain<'_, H> {
             return Ok(false);
         }
         if session.has_fetched() {
+            session.take_of_what_is_left(|| ());
             return Ok(true);
         }
         let mut most = batch;
         if session.pipelines {
             // A task that never waits must let others of its worker run.
-            give_way().await;
+            session.stand_by(give_way()).await;
             if batch == 1 && !one_by_one && !session.cell.is_limited() {
                 most = self.pace.fetch(session);
             }
         }
-        let taken = match one_by_one || !session.may_begin_early() {
-            true => session.take(session.owner(), &session.cell, Select::Next, most),
-            false => session.take_early(most),
-        };
+        let taken =
+            session.take_of_what_is_left(|| match one_by_one || !session.may_begin_early() {
+                true => session.take(session.owner(), &session.cell, Select::Next, most),
+                false => session.take_early(most),
+            });
         session.first_get_answered();
         let taken = taken?;
         self.pace.came = taken.len();
@@ -200,16 +205,20 @@ impl<H: Handler> Drain<'_, H> {
     /// No message can be taken now: perhaps because those under way hold their groups.
     async fn nothing_there(&mut self) -> Next {
         let session = self.session;
-        let arrives = async {
-            match self.single || !session.may_begin_early() {
-                true => std::future::pending().await,
-                false => session.put_comes().await,
+        let answered = if self.single || !session.may_begin_early() {
+            session.oldest_answered().await
+        } else {
+            let either = async {
+                tokio::select! {
+                    biased;
+                    answered = session.oldest_answered() => Some(answered),
+                    () = session.put_comes() => None,
+                }
+            };
+            match session.stand_by(either).await {
+                Some(answered) => answered,
+                None => return Next::Go,
             }
-        };
-        let answered = tokio::select! {
-            biased;
-            answered = session.oldest_answered() => answered,
-            () = arrives => return Next::Go,
         };
         if !answered {
             return Next::Empty;
@@ -332,7 +341,9 @@ impl<H: Handler> Drain<'_, H> {
         };
         let begun = Instant::now();
         let report = self.handler.call(&delivered).await;
-        session.called(&report, begun.elapsed());
+        let took = begun.elapsed();
+        session.call_took(took);
+        session.called(&report, took);
         session.fuel.fetch_add(report.fuel, Ordering::Relaxed);
         if report.end == CallEnd::Ok {
             let mut unit = session.unit.lock();
@@ -440,17 +451,4 @@ impl TaskSession {
             fresh: true,
         })
     }
-}
-
-/// Lets whoever else waits for this thread go first, once.
-async fn give_way() {
-    let mut gave = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut gave, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

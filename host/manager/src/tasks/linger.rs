@@ -96,13 +96,16 @@ impl TaskSession {
             return false;
         };
         let _early = EarlyWait::begin(self);
-        let comes = tokio::select! {
-            biased;
-            () = arrival => true,
-            () = boundary => true,
-            () = stop => false,
-            () = patience => false,
+        let comes = async {
+            tokio::select! {
+                biased;
+                () = arrival => true,
+                () = boundary => true,
+                () = stop => false,
+                () = patience => false,
+            }
         };
+        let comes = self.stand_by(comes).await;
         drop(lingers);
         // What an operator has said meanwhile may forbid what was to be waited for.
         comes && commands == self.shared.inbox.commands_heard() && self.may_linger()

@@ -13,6 +13,7 @@ use oncue_core::outcome::CallEnd;
 use oncue_core::trigger::message::TriggerMessage;
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod at_hand;
 pub mod drain;
 pub mod failures;
 pub(crate) mod linger;
@@ -65,6 +66,11 @@ pub struct TaskSpec {
 
 /// Starts tasks. Never blocks: a task runs on the host's own workers.
 pub trait TaskHost: Send + Sync + 'static {
+    /// Tasks that run at the same time, at most; more of them take turns.
+    fn workers(&self) -> usize {
+        usize::MAX
+    }
+
     /// Step 64: initiates the task that `session` describes. The task lives until `session` is
     /// finished; a host that drops it unfinished has lost the task, which is reported as such.
     ///

@@ -19,6 +19,7 @@ use oncue_store::{Browse, Page, Select, Take};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedRwLockWriteGuard};
 
+use super::at_hand::AtHand;
 use super::open_unit::OpenUnit;
 use super::pipeline::{Pipeline, may_pipeline};
 use super::port::{GetOptions, Got, MAX_WAIT, PortError};
@@ -75,6 +76,7 @@ pub struct TaskSession {
     /// Texts that must not stand in the record, by their names.
     hidden: OnceLock<Vec<(String, String)>>,
     finished: AtomicBool,
+    pub(crate) at_hand: AtHand,
 }
 
 impl std::fmt::Debug for TaskSession {
@@ -126,6 +128,7 @@ impl TaskSession {
             refusals: Mutex::new(BTreeMap::new()),
             hidden: OnceLock::new(),
             finished: AtomicBool::new(false),
+            at_hand: AtHand::default(),
         })
     }
 

@@ -1,0 +1,138 @@
+//! Messages that come while a task of their queue is about to look for the next one anyway.
+//!
+//! To wake the loop for each of them costs more than a short handler: a thread wakes, asks the rule
+//! and finds the message taken. So a message is left to a task that is *at hand*; the task wakes
+//! the loop when more is left than it works off soon, and when it is at hand no longer. The rules
+//! stand in decision record 0041.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use oncue_core::definition::TriggerType;
+
+use super::session::TaskSession;
+use crate::shared::QueueCell;
+
+/// A task is at hand while its calls take no longer than this, and is left what the tasks at hand
+/// work off in it: about the time after which another task, started for it, would begin.
+const SOON: Duration = Duration::from_micros(200);
+
+/// What a session knows of it. Changed by the one task only.
+#[derive(Debug, Default)]
+pub(crate) struct AtHand {
+    /// It is one of its queue's tasks at hand.
+    is: AtomicBool,
+    /// It waits for its turn, or for a message: it looks for one as soon as it goes on.
+    stands_by: AtomicBool,
+    /// What its last call took, in nanoseconds.
+    call_nanos: AtomicU64,
+}
+
+/// Leaves messages that became ready to the tasks at hand. False when there is none: the loop must
+/// be woken.
+pub(crate) fn is_left(cell: &QueueCell) -> bool {
+    cell.at_hand.load(Ordering::SeqCst) > 0 && leave(cell, |at_hand| at_hand > 0)
+}
+
+/// Notes that something is left, and looks again whether it may be: a task that was at hand either
+/// sees the note, or has been seen to go.
+fn leave(cell: &QueueCell, may_be: impl Fn(u32) -> bool) -> bool {
+    cell.left.store(true, Ordering::SeqCst);
+    may_be(cell.at_hand.load(Ordering::SeqCst)) || !cell.left.swap(false, Ordering::SeqCst)
+}
+
+impl TaskSession {
+    /// Runs `drain`. Its task is at hand only while it is on a worker, or stands by.
+    pub(crate) async fn at_hand_in<T>(&self, drain: impl Future<Output = T>) -> T {
+        /// The drain is over, or was dropped.
+        struct Over<'a>(&'a TaskSession);
+        impl Drop for Over<'_> {
+            fn drop(&mut self) {
+                self.0.leaves();
+            }
+        }
+        let _over = Over(self);
+        let mut drain = pin!(drain);
+        poll_fn(|context| {
+            let polled = drain.as_mut().poll(context);
+            if polled.is_pending() && !self.at_hand.stands_by.swap(false, Ordering::Relaxed) {
+                self.leaves();
+            }
+            polled
+        })
+        .await
+    }
+
+    /// Awaits what ends with the task's turn, or when messages became ready: it stays at hand.
+    pub(crate) async fn stand_by<T>(&self, wait: impl Future<Output = T>) -> T {
+        let mut wait = pin!(wait);
+        poll_fn(|context| {
+            let polled = wait.as_mut().poll(context);
+            let stands_by = polled.is_pending();
+            self.at_hand.stands_by.store(stands_by, Ordering::Relaxed);
+            polled
+        })
+        .await
+    }
+
+    /// A call took so long, and the next one is thought to be like it. Only a task that would be
+    /// started for one message is left any.
+    pub(crate) fn call_took(&self, time: Duration) {
+        let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.at_hand.call_nanos.store(nanos, Ordering::Relaxed);
+        if time > SOON || self.spec.queue_attributes.trigger != TriggerType::First {
+            self.leaves();
+        } else if !self.at_hand.is.swap(true, Ordering::Relaxed) {
+            self.cell.at_hand.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The task is at hand no longer; the loop is woken for what was left to it.
+    fn leaves(&self) {
+        if self.at_hand.is.swap(false, Ordering::Relaxed) {
+            self.cell.at_hand.fetch_sub(1, Ordering::SeqCst);
+            if self.cell.left.swap(false, Ordering::SeqCst) {
+                self.shared.mark(&self.cell);
+            }
+        }
+    }
+
+    /// Takes messages by `take`, and wakes the loop when too much of what was left to tasks at hand
+    /// is still there.
+    pub(crate) fn take_of_what_is_left<T>(&self, take: impl FnOnce() -> T) -> T {
+        // The note falls first: what comes from now on sets it again.
+        let was_left = self.cell.left.swap(false, Ordering::SeqCst);
+        let taken = take();
+        let stays = |at_hand| self.is_worked_off_soon(at_hand);
+        if was_left && self.cell.ready() > 0 && !leave(&self.cell, stays) {
+            self.shared.mark(&self.cell);
+        }
+        taken
+    }
+
+    /// Whether another task would come too late for what is there: so many tasks at hand work it
+    /// off soon, or keep all workers busy.
+    fn is_worked_off_soon(&self, at_hand: u32) -> bool {
+        let messages = u128::try_from(self.cell.ready()).unwrap_or(0);
+        let nanos = messages * u128::from(self.at_hand.call_nanos.load(Ordering::Relaxed));
+        at_hand > 0
+            && (nanos <= SOON.as_nanos() * u128::from(at_hand)
+                || usize::try_from(at_hand).is_ok_and(|tasks| tasks >= self.shared.workers))
+    }
+}
+
+/// Lets whoever else waits for this thread go first, once.
+pub(crate) async fn give_way() {
+    let mut gave = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut gave, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
