@@ -127,7 +127,7 @@ impl Manager {
             in_hand,
             config.retention.memory(),
             (config.traces.map(Tracer::new), config.probe),
-            task_host.workers(),
+            (task_host.workers(), task_host.begins_in()),
         );
         let now = shared.now();
         let (plugins, plugin_commands) = mpsc::channel(PLUGIN_COMMANDS);

@@ -10,6 +10,7 @@ mod recent;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
 use oncue_core::code::Code;
 use oncue_core::definition::nearest;
@@ -72,6 +73,8 @@ pub struct Shared {
     pub starved: AtomicBool,
     /// Tasks that are on a processor at the same time, at most.
     pub(crate) workers: usize,
+    /// How soon a task that is started calls its handler.
+    pub(crate) begins_in: Duration,
     /// Woken when the host begins to stop, so that waiting gets answer.
     pub stop: Notify,
     stopping: AtomicU8,
@@ -126,7 +129,7 @@ impl Shared {
         in_hand: InHand,
         record_bytes: usize,
         (tracer, probe): (Option<Tracer>, Option<Arc<dyn Probe>>),
-        workers: usize,
+        (workers, begins_in): (usize, Duration),
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
@@ -141,6 +144,7 @@ impl Shared {
             events: broadcast::channel(EVENT_BACKLOG).0,
             starved: AtomicBool::new(false),
             workers,
+            begins_in,
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
             number: recent::number(),

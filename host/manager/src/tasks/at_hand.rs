@@ -2,7 +2,8 @@
 //!
 //! To wake the loop for each of them costs more than a short handler: a thread wakes, asks the rule
 //! and finds the message taken. So a message is left to a task that is *at hand*; the task wakes
-//! the loop when more is left than it works off soon, and when it is at hand no longer. The rules
+//! the loop when more is left than it works off soon, and when it is at hand no longer. Soon is
+//! before another task, started for it, would begin ([`super::TaskHost::begins_in`]). The rules
 //! stand in decision record 0041.
 
 use std::future::{Future, poll_fn};
@@ -15,10 +16,6 @@ use oncue_core::definition::TriggerType;
 
 use super::session::TaskSession;
 use crate::shared::QueueCell;
-
-/// A task is at hand while its calls take no longer than this, and is left what the tasks at hand
-/// work off in it: about the time after which another task, started for it, would begin.
-const SOON: Duration = Duration::from_micros(200);
 
 /// What a session knows of it. Changed by the one task only.
 #[derive(Debug, Default)]
@@ -83,7 +80,8 @@ impl TaskSession {
     pub(crate) fn call_took(&self, time: Duration) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.at_hand.call_nanos.store(nanos, Ordering::Relaxed);
-        if time > SOON || self.spec.queue_attributes.trigger != TriggerType::First {
+        if time >= self.shared.begins_in || self.spec.queue_attributes.trigger != TriggerType::First
+        {
             self.leaves();
         } else if !self.at_hand.is.swap(true, Ordering::Relaxed) {
             self.cell.at_hand.fetch_add(1, Ordering::SeqCst);
@@ -119,7 +117,7 @@ impl TaskSession {
         let messages = u128::try_from(self.cell.ready()).unwrap_or(0);
         let nanos = messages * u128::from(self.at_hand.call_nanos.load(Ordering::Relaxed));
         at_hand > 0
-            && (nanos <= SOON.as_nanos() * u128::from(at_hand)
+            && (nanos <= self.shared.begins_in.as_nanos() * u128::from(at_hand)
                 || usize::try_from(at_hand).is_ok_and(|tasks| tasks >= self.shared.workers))
     }
 }

@@ -5,6 +5,7 @@
 //! behalf.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use oncue_core::definition::{ProcessAttributes, QueueAttributes, Style};
 use oncue_core::message::Message;
@@ -69,6 +70,12 @@ pub trait TaskHost: Send + Sync + 'static {
     /// Tasks that run at the same time, at most; more of them take turns.
     fn workers(&self) -> usize {
         usize::MAX
+    }
+
+    /// About how long it takes from a message that wakes the manager to the call of a handler in a
+    /// task that is started for it. A task that is done with the message sooner is left it.
+    fn begins_in(&self) -> Duration {
+        Duration::from_micros(200)
     }
 
     /// Step 64: initiates the task that `session` describes. The task lives until `session` is

@@ -100,20 +100,32 @@ impl Run {
 
     /// Runs it until it waits for something; true when it has ended.
     pub(crate) fn go(&mut self, rig: &mut Rig) -> bool {
+        let ended = self.go_alone(rig);
+        rig.settle();
+        ended
+    }
+
+    /// The same while the manager takes no turn.
+    pub(crate) fn go_alone(&mut self, rig: &Rig) -> bool {
         for _ in 0..100_000 {
-            let woken = Arc::new(Woken(AtomicBool::new(false)));
-            let waker = Waker::from(woken.clone());
-            let mut ended = false;
-            rig.in_runtime(|| {
-                let polled = self.drain.as_mut().poll(&mut Context::from_waker(&waker));
-                ended = polled == Poll::Ready(());
-            });
-            if ended || !woken.0.load(Ordering::SeqCst) {
-                rig.settle();
+            if let Some(ended) = self.go_on(rig) {
                 return ended;
             }
         }
         panic!("the drain does not come to rest");
+    }
+
+    /// Runs it until it gives way: none when it only did that, else whether it has ended. The
+    /// manager takes no turn.
+    pub(crate) fn go_on(&mut self, rig: &Rig) -> Option<bool> {
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        let waker = Waker::from(woken.clone());
+        let mut ended = false;
+        rig.in_runtime(|| {
+            let polled = self.drain.as_mut().poll(&mut Context::from_waker(&waker));
+            ended = polled == Poll::Ready(());
+        });
+        (ended || !woken.0.load(Ordering::SeqCst)).then_some(ended)
     }
 
     /// The bodies that the handler was called with.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod alarms;
+mod at_hand;
 mod batches;
 mod change;
 mod consumers;

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use oncue_core::definition::Style;
 use oncue_core::outcome::CallEnd;
@@ -32,12 +33,34 @@ use crate::values::{
 /// Started tasks wait here until the test runs them.
 #[derive(Default)]
 pub(crate) struct ScriptedHost {
+    workers: Option<usize>,
+    begins_in: Duration,
     started: Mutex<VecDeque<Arc<TaskSession>>>,
     refusal: Mutex<Option<String>>,
     refused_once: Mutex<Option<String>>,
 }
 
+impl ScriptedHost {
+    /// A host that says this of itself. One that says that a task begins at once has no task at
+    /// hand, so that nothing depends on how fast the machine is.
+    pub(crate) fn of(workers: usize, begins_in: Duration) -> Self {
+        Self {
+            workers: Some(workers),
+            begins_in,
+            ..Self::default()
+        }
+    }
+}
+
 impl TaskHost for ScriptedHost {
+    fn workers(&self) -> usize {
+        self.workers.unwrap_or(usize::MAX)
+    }
+
+    fn begins_in(&self) -> Duration {
+        self.begins_in
+    }
+
     fn start(&self, session: Arc<TaskSession>) -> Result<(), StartError> {
         if let Some(why) = self.refusal.lock().clone() {
             return Err(StartError(why));
@@ -72,11 +95,7 @@ impl Rig {
 
     /// A manager over a store that fails on request.
     pub(crate) fn faulty() -> (Self, Arc<Faulty>) {
-        let memory = Arc::new(MemoryStore::new(1, 1 << 30));
-        let faulty = Arc::new(Faulty::new(memory.clone()));
-        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
-        let rig = Self::over(ManagerConfig::default(), faulty.clone(), memory, clock);
-        (rig, faulty)
+        Self::hosted(ScriptedHost::default())
     }
 
     /// Another manager over the same store and clock.
@@ -94,7 +113,27 @@ impl Rig {
         memory: Arc<MemoryStore>,
         clock: Arc<ManualClock>,
     ) -> Self {
-        let tasks = Arc::new(ScriptedHost::default());
+        Self::of_host(ScriptedHost::default(), config, store, memory, clock)
+    }
+
+    /// A manager whose tasks such a host runs, over a store that fails on request.
+    pub(crate) fn hosted(host: ScriptedHost) -> (Self, Arc<Faulty>) {
+        let memory = Arc::new(MemoryStore::new(1, 1 << 30));
+        let faulty = Arc::new(Faulty::new(memory.clone()));
+        let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
+        let config = ManagerConfig::default();
+        let rig = Self::of_host(host, config, faulty.clone(), memory, clock);
+        (rig, faulty)
+    }
+
+    fn of_host(
+        host: ScriptedHost,
+        config: ManagerConfig,
+        store: Arc<dyn Store>,
+        memory: Arc<MemoryStore>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        let tasks = Arc::new(host);
         let config = ManagerConfig {
             seed: Some(7),
             ..config

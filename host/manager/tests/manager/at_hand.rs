@@ -1,0 +1,295 @@
+//! What becomes ready while a quick task drains its queue is left to that task. The host says how
+//! soon a task begins, so that what counts as quick is so however slow the machine.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oncue_core::outcome::CallEnd;
+use oncue_manager::Handle;
+use oncue_manager::tasks::TaskSession;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::gated::{self, Ending, Run};
+use crate::rig::{Rig, ScriptedHost};
+use crate::values::{Pairs, at_once, plain};
+
+/// Every call is quicker.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What a call takes where its time matters: much longer than one that does nothing, and much
+/// shorter than what it is compared with.
+const CALL: Duration = Duration::from_millis(200);
+
+/// Workers of a host that has plenty.
+const MANY: usize = 100;
+
+/// A queue `in` for two tasks at once, with the message `a` and its
+/// task about to begin.
+struct Case {
+    rig: Rig,
+    /// Ends the patience of a task that waits for its next message.
+    over: Arc<Notify>,
+}
+
+impl Case {
+    fn new(workers: usize, begins_in: Duration, queue: Pairs<'_>) -> Self {
+        let (mut rig, store) = Rig::hosted(ScriptedHost::of(workers, begins_in));
+        store.set_pipelines(true);
+        let mut attributes = vec![("max-tasks", "2")];
+        attributes.extend_from_slice(queue);
+        rig.plugin("pipe", &[], &[("in", &attributes)]);
+        rig.put("in", "a");
+        let over = Arc::new(Notify::new());
+        Self { rig, over }
+    }
+
+    /// On a host of many workers where every call is quick.
+    fn quick() -> Self {
+        Self::new(MANY, LONG, &[])
+    }
+
+    fn begin(
+        &mut self,
+        handler: impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static,
+    ) -> Run {
+        Run::patient(&mut self.rig, handler, self.over.clone())
+    }
+
+    /// The task that has handled `a` and waits for its next message.
+    fn waits(
+        &mut self,
+        handler: impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static,
+    ) -> Run {
+        let mut run = self.begin(handler);
+        assert!(!run.go(&mut self.rig), "it waits");
+        run
+    }
+
+    /// Puts a message without a turn; answers whether one is wanted for it.
+    fn put(&mut self, body: &str) -> bool {
+        put(&self.rig.handle, body);
+        self.rig.manager.wants_turn()
+    }
+
+    /// Runs the task until it waits again; answers whether a turn is wanted.
+    fn wakes(&mut self, run: &mut Run) -> bool {
+        assert!(!run.go_alone(&self.rig), "it waits");
+        self.rig.manager.wants_turn()
+    }
+}
+
+fn put(handle: &Handle, body: &str) {
+    at_once(handle.put(vec![plain("in", body)], None)).expect("the put is taken");
+}
+
+/// A handler that does nothing: it wakes the loop for nothing of its own.
+fn quietly(_: Arc<TaskSession>, _: String) -> Ending {
+    gated::at_once(CallEnd::Ok)
+}
+
+/// A handler with something that happens in the call for `body`.
+fn with(
+    body: &'static str,
+    mut act: impl FnMut() + Send + 'static,
+) -> impl FnMut(Arc<TaskSession>, String) -> Ending + Send + 'static {
+    move |_, called| {
+        if called == body {
+            act();
+        }
+        gated::at_once(CallEnd::Ok)
+    }
+}
+
+/// Uses the processor for so long.
+fn busy(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn what_comes_while_a_quick_task_is_there_is_left_to_it_and_the_loop_sleeps_on() {
+    let mut case = Case::quick();
+    let mut run = case.waits(quietly);
+    // The first is that of the task that waits (0023); more come before it goes on.
+    for body in ["b", "c", "d"] {
+        assert!(!case.put(body), "{body}: no turn is wanted");
+    }
+    assert!(!case.wakes(&mut run), "it has woken nobody");
+    assert_eq!(run.calls(), ["a", "b", "c", "d"]);
+    assert_eq!((case.rig.depth("in"), case.rig.waiting()), (0, 0));
+}
+
+#[test]
+fn what_comes_during_a_quick_call_is_left_to_its_task() {
+    let mut case = Case::quick();
+    let handle = case.rig.handle.clone();
+    let mut run = case.waits(with("b", move || put(&handle, "c")));
+    assert!(!case.put("b"));
+    assert!(!case.wakes(&mut run), "it has woken nobody");
+    assert_eq!(run.calls(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_task_that_stands_in_line_for_its_worker_is_left_messages() {
+    let mut case = Case::quick();
+    let mut run = case.begin(quietly);
+    while run.calls().is_empty() {
+        assert_eq!(run.go_on(&case.rig), None, "it gives way");
+    }
+    case.rig.settle();
+    assert!(!case.put("b"), "no turn is wanted");
+    assert!(!case.wakes(&mut run));
+    assert_eq!(run.calls(), ["a", "b"]);
+}
+
+#[test]
+fn a_wait_in_a_call_wakes_the_loop_for_what_was_left() {
+    let mut case = Case::quick();
+    let gate = Arc::new(Notify::new());
+    let opens = gate.clone();
+    let mut run = case.waits(move |_, body| {
+        let gate = gate.clone();
+        Box::pin(async move {
+            if body == "b" {
+                gate.notified().await;
+            }
+            CallEnd::Ok
+        })
+    });
+    assert!(!case.put("b"));
+    assert!(!case.put("c"), "it is left to the task");
+    assert!(case.wakes(&mut run), "it waits in its call for b");
+    case.rig.settle();
+    assert_eq!(case.rig.run(|_| CallEnd::Ok), ["c"], "another task runs");
+    assert!(case.put("d"), "it is left to nobody");
+    case.rig.settle();
+    assert_eq!(case.rig.run(|_| CallEnd::Ok), ["d"]);
+    opens.notify_one();
+    run.go(&mut case.rig);
+    assert_eq!(run.calls(), ["a", "b"]);
+    assert!(!case.put("e") && !case.put("f"), "it is at hand again");
+}
+
+#[test]
+fn a_call_that_took_longer_wakes_the_loop_for_what_was_left() {
+    let mut case = Case::new(MANY, CALL, &[]);
+    let handle = case.rig.handle.clone();
+    let mut run = case.waits(with("b", move || {
+        put(&handle, "c");
+        busy(CALL);
+    }));
+    assert!(!case.put("b"));
+    assert!(case.wakes(&mut run));
+    assert_eq!(run.calls(), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_task_whose_calls_take_longer_is_left_nothing() {
+    let mut case = Case::new(MANY, Duration::ZERO, &[]);
+    let _run = case.waits(quietly);
+    assert!(!case.put("b"), "it waits for one (0023)");
+    assert!(case.put("c"), "a turn is wanted");
+}
+
+/// Six messages are left to a task whose last call took a third of what is soon: answers whether
+/// it wakes the loop before it has worked them off.
+fn wakes_for_six(workers: usize) -> bool {
+    let mut case = Case::new(workers, 3 * CALL, &[]);
+    let mut run = case.waits(with("a", || busy(CALL)));
+    for body in ["b", "c", "d", "e", "f", "g"] {
+        assert!(!case.put(body), "{body}: no turn is wanted");
+    }
+    let wakes = case.wakes(&mut run);
+    assert_eq!(run.calls(), ["a", "b", "c", "d", "e", "f", "g"]);
+    wakes
+}
+
+#[test]
+fn more_than_the_task_works_off_soon_wakes_the_loop() {
+    assert!(wakes_for_six(2));
+}
+
+#[test]
+fn no_more_is_done_by_waking_the_loop_while_all_workers_have_such_tasks() {
+    assert!(!wakes_for_six(1));
+}
+
+#[test]
+fn tasks_of_other_types_are_left_nothing() {
+    let depth: Pairs<'_> = &[("trigger", "depth"), ("trigger-depth", "1")];
+    for (queue, is_left) in [(&[] as Pairs<'_>, true), (depth, false)] {
+        let mut case = Case::new(MANY, LONG, queue);
+        let mut run = case.begin(quietly);
+        while run.calls().is_empty() {
+            assert_eq!(run.go_on(&case.rig), None, "it gives way");
+        }
+        case.rig.settle();
+        assert_eq!(!case.put("b"), is_left, "{queue:?}");
+    }
+    // One start of `every` ends before anything could be left to it.
+    let mut case = Case::new(MANY, LONG, &[("trigger", "every")]);
+    let handle = case.rig.handle.clone();
+    let mut run = case.begin(with("a", move || put(&handle, "b")));
+    assert!(run.go(&mut case.rig));
+    assert_eq!((run.calls().len(), case.rig.waiting()), (1, 1));
+}
+
+#[test]
+fn what_is_left_when_the_task_ends_is_another_ones_and_so_is_what_comes_then() {
+    let mut case = Case::quick();
+    let mut run = case.waits(quietly);
+    case.rig.process("pipe", &[("fuel", "7 M")]);
+    assert!(!case.put("b") && !case.put("c"), "the task waits still");
+    assert!(
+        run.go_alone(&case.rig),
+        "it ends, for its process is another"
+    );
+    case.rig.settle();
+    let mut next = Run::patient(&mut case.rig, quietly, case.over.clone());
+    assert!(!next.go(&mut case.rig));
+    assert_eq!(run.calls(), ["a"]);
+    assert_eq!(next.calls(), ["b", "c"]);
+    case.over.notify_one();
+    assert!(next.go(&mut case.rig), "its patience is over");
+    assert!(case.put("d"), "nobody is at hand: a turn is wanted");
+}
+
+#[test]
+fn a_task_that_is_dropped_wakes_the_loop_for_what_was_left() {
+    let mut case = Case::quick();
+    let kept = Arc::new(Mutex::new(None));
+    let keeps = kept.clone();
+    let mut run = case.begin(move |session, _| {
+        // Its end must not be what wakes the loop.
+        *keeps.lock() = Some(session.clone());
+        gated::at_once(CallEnd::Ok)
+    });
+    assert!(!run.go(&mut case.rig), "it waits");
+    assert!(!case.put("b") && !case.put("c"), "they are left to it");
+    case.rig.in_runtime(|| drop(run));
+    assert!(case.rig.manager.wants_turn());
+    case.rig.settle();
+    assert_eq!(case.rig.run(|_| CallEnd::Ok), ["b", "c"]);
+    drop(kept.lock().take());
+    case.rig.settle();
+    assert!(case.put("d"), "nobody is at hand: a turn is wanted");
+}
+
+#[test]
+fn a_panic_in_the_host_counts_the_task_off() {
+    let mut case = Case::quick();
+    let mut run = case.waits(with("b", || panic!("of the test")));
+    assert!(!case.put("b") && !case.put("c"), "they are left to it");
+    let rig = &case.rig;
+    let went = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run.go_alone(rig)));
+    assert!(went.is_err());
+    case.rig.in_runtime(|| drop(run));
+    // The task is lost, and the next start waits as after one that failed.
+    case.rig.settle();
+    case.rig.advance(60_000);
+    assert_eq!(case.rig.run(|_| CallEnd::Ok), ["b", "c"]);
+    assert!(case.put("d"), "nobody is at hand: a turn is wanted");
+}
