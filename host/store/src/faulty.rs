@@ -35,6 +35,8 @@ struct Orders {
     reads: Option<StoreError>,
     full: bool,
     pipelines: bool,
+    /// What happens right after the next take that finds nothing.
+    after_empty: Option<Box<dyn FnOnce() + Send>>,
 }
 
 enum Fate {
@@ -105,6 +107,24 @@ impl Faulty {
         self.orders.lock().reads = error;
     }
 
+    /// Calls `then` once, right after the next take that finds nothing: for what happens before
+    /// whoever took knows it.
+    pub fn after_empty_take(&self, then: impl FnOnce() + Send + 'static) {
+        self.orders.lock().after_empty = Some(Box::new(then));
+    }
+
+    /// What a take has found; an empty one calls what was ordered for it.
+    fn found(&self, taken: Vec<Message>) -> Vec<Message> {
+        let then = match taken.is_empty() {
+            true => self.orders.lock().after_empty.take(),
+            false => None,
+        };
+        if let Some(then) = then {
+            then();
+        }
+        taken
+    }
+
     /// From now on the disk is full, or has room again: units that put are refused, and
     /// the sink is told.
     pub fn set_full(&self, full: bool) {
@@ -173,11 +193,13 @@ impl Store for Faulty {
     }
 
     fn take(&self, take: &Take) -> Result<Vec<Message>, StoreError> {
-        self.readable()?.take(take)
+        let taken = self.readable()?.take(take)?;
+        Ok(self.found(taken))
     }
 
     fn take_early(&self, take: &Take, chain: &Chain) -> Result<Vec<Message>, StoreError> {
-        self.readable()?.take_early(take, chain)
+        let taken = self.readable()?.take_early(take, chain)?;
+        Ok(self.found(taken))
     }
 
     fn has_early(&self, owner: OwnerId) -> bool {
