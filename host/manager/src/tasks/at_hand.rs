@@ -28,10 +28,12 @@ pub(crate) struct AtHand {
     call_nanos: AtomicU64,
 }
 
-/// Leaves messages that became ready to the tasks at hand. False when there is none: the loop must
-/// be woken.
+/// Leaves messages that became ready to the tasks at hand. False when there is none, or a task
+/// waits for one message and more came: the loop must be woken.
 pub(crate) fn is_left(cell: &QueueCell) -> bool {
-    cell.at_hand.load(Ordering::SeqCst) > 0 && leave(cell, |at_hand| at_hand > 0)
+    !cell.lingers.load(Ordering::SeqCst)
+        && cell.at_hand.load(Ordering::SeqCst) > 0
+        && leave(cell, |at_hand| at_hand > 0)
 }
 
 /// Notes that something is left, and looks again whether it may be: a task that was at hand either
@@ -96,6 +98,21 @@ impl TaskSession {
                 self.shared.mark(&self.cell);
             }
         }
+    }
+
+    /// Whether a task that is about to wait for a message, and will be told of those that come, is
+    /// to look for one again instead: what came since its last look was perhaps left to it. Once
+    /// after each message that it was given; where what is ready cannot be taken it waits, and the
+    /// loop is woken for what was left.
+    pub(crate) fn looks_again(&self, looked_again: &mut bool) -> bool {
+        if self.cell.ready() <= 0 {
+            return false;
+        }
+        let again = !std::mem::replace(looked_again, true);
+        if !again && self.cell.left.swap(false, Ordering::SeqCst) {
+            self.shared.mark(&self.cell);
+        }
+        again
     }
 
     /// Takes messages by `take`, and wakes the loop when too much of what was left to tasks at hand

@@ -63,13 +63,14 @@ async fn work_off<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
         single: session.spec.queue_attributes.trigger == TriggerType::Every,
         serial: false,
         full: 0,
+        looked_again: false,
         pace: Pace::default(),
     };
     loop {
         match drain.step().await {
             Next::Again => {}
             Next::Go if !drain.single => {}
-            Next::Empty if session.another_comes(drain.handler.patience()).await => {}
+            Next::Empty if drain.another_comes().await => {}
             Next::Go | Next::Empty | Next::End => break,
         }
     }
@@ -124,6 +125,8 @@ struct Drain<'a, H> {
     serial: bool,
     /// Refusals in a row because a queue was full.
     full: u32,
+    /// It has looked once more since the last message that it was given.
+    looked_again: bool,
     pace: Pace,
 }
 
@@ -199,7 +202,17 @@ impl<H: Handler> Drain<'_, H> {
         let taken = taken?;
         self.pace.came = taken.len();
         session.fetched(taken);
-        Ok(self.pace.came > 0)
+        let came = self.pace.came > 0;
+        self.looked_again &= !came;
+        Ok(came)
+    }
+
+    /// Waits a moment for the next message; false when the task is to end.
+    async fn another_comes(&mut self) -> bool {
+        let patience = self.handler.patience();
+        self.session
+            .another_comes(patience, &mut self.looked_again)
+            .await
     }
 
     /// No message can be taken now: perhaps because those under way hold their groups.
@@ -212,7 +225,7 @@ impl<H: Handler> Drain<'_, H> {
                 tokio::select! {
                     biased;
                     answered = session.oldest_answered() => Some(answered),
-                    () = session.put_comes() => None,
+                    () = session.put_comes(&mut self.looked_again) => None,
                 }
             };
             match session.stand_by(either).await {

@@ -69,17 +69,23 @@ pub(crate) fn is_met(cell: &QueueCell, delta: &Counts) -> bool {
 }
 
 impl TaskSession {
-    /// Waits until a message is put or becomes ready.
-    pub(crate) async fn put_comes(&self) {
+    /// Waits until a message is put or becomes ready, since the last look for one.
+    pub(crate) async fn put_comes(&self, looked_again: &mut bool) {
         let mut arrival = pin!(self.cell.arrivals.notified());
         arrival.as_mut().enable();
         let _early = EarlyWait::begin(self);
-        arrival.await;
+        if !self.looks_again(looked_again) {
+            arrival.await;
+        }
     }
 
     /// Waits until another message may be there, at most until `patience` is over. False when the
     /// task is to end.
-    pub(crate) async fn another_comes(&self, patience: impl Future<Output = ()>) -> bool {
+    pub(crate) async fn another_comes(
+        &self,
+        patience: impl Future<Output = ()>,
+        looked_again: &mut bool,
+    ) -> bool {
         if !self.may_linger() {
             return false;
         }
@@ -87,8 +93,7 @@ impl TaskSession {
         let mut arrival = pin!(self.cell.arrivals.notified());
         let mut boundary = pin!(self.boundary().notified());
         let mut stop = pin!(self.shared.stop.notified());
-        // Registered before it is told, so that what comes from then on is not missed. What came
-        // since the last look has woken the loop.
+        // Registered before it is told, so that what comes from then on is not missed.
         arrival.as_mut().enable();
         boundary.as_mut().enable();
         stop.as_mut().enable();
@@ -105,7 +110,8 @@ impl TaskSession {
                 () = patience => false,
             }
         };
-        let comes = self.stand_by(comes).await;
+        // What came since the last look was left to this task, perhaps.
+        let comes = self.looks_again(looked_again) || self.stand_by(comes).await;
         drop(lingers);
         // What an operator has said meanwhile may forbid what was to be waited for.
         comes && commands == self.shared.inbox.commands_heard() && self.may_linger()

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use oncue_core::outcome::CallEnd;
+use oncue_core::unit_of_work::OwnerId;
 use oncue_manager::Handle;
 use oncue_manager::tasks::TaskSession;
+use oncue_store::Store;
+use oncue_store::faulty::Faulty;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::gated::{self, Ending, Run};
 use crate::rig::{Rig, ScriptedHost};
-use crate::values::{Pairs, at_once, plain};
+use crate::values::{Pairs, at_once, name, plain};
 
 /// Every call is quicker.
 const LONG: Duration = Duration::from_secs(60);
@@ -28,6 +31,7 @@ const MANY: usize = 100;
 /// task about to begin.
 struct Case {
     rig: Rig,
+    store: Arc<Faulty>,
     /// Ends the patience of a task that waits for its next message.
     over: Arc<Notify>,
 }
@@ -41,7 +45,7 @@ impl Case {
         rig.plugin("pipe", &[], &[("in", &attributes)]);
         rig.put("in", "a");
         let over = Arc::new(Notify::new());
-        Self { rig, over }
+        Self { rig, store, over }
     }
 
     /// On a host of many workers where every call is quick.
@@ -218,6 +222,18 @@ fn no_more_is_done_by_waking_the_loop_while_all_workers_have_such_tasks() {
 }
 
 #[test]
+fn more_messages_at_once_than_the_one_waited_for_wake_the_loop() {
+    let mut case = Case::quick();
+    let mut run = case.waits(quietly);
+    let puts = vec![plain("in", "b"), plain("in", "c")];
+    at_once(case.rig.handle.put(puts, None)).expect("the put is taken");
+    assert!(case.rig.manager.wants_turn());
+    case.rig.settle();
+    assert_eq!(case.rig.waiting(), 1, "another task is started (0023)");
+    assert!(!run.go(&mut case.rig));
+}
+
+#[test]
 fn tasks_of_other_types_are_left_nothing() {
     let depth: Pairs<'_> = &[("trigger", "depth"), ("trigger-depth", "1")];
     for (queue, is_left) in [(&[] as Pairs<'_>, true), (depth, false)] {
@@ -292,4 +308,33 @@ fn a_panic_in_the_host_counts_the_task_off() {
     case.rig.advance(60_000);
     assert_eq!(case.rig.run(|_| CallEnd::Ok), ["b", "c"]);
     assert!(case.put("d"), "nobody is at hand: a turn is wanted");
+}
+
+#[test]
+fn what_comes_between_a_look_that_found_nothing_and_the_wait_is_handled_at_once() {
+    let mut case = Case::quick();
+    let handle = case.rig.handle.clone();
+    case.store.after_empty_take(move || put(&handle, "b"));
+    let run = case.waits(quietly);
+    assert_eq!(run.calls(), ["a", "b"]);
+}
+
+#[test]
+fn what_comes_as_the_task_begins_to_wait_for_a_sync_is_handled_at_once() {
+    let mut case = Case::quick();
+    case.rig.put("in", "b");
+    // Somebody else has b in hand, and gives it back at that moment.
+    let memory = case.rig.memory.clone();
+    let (other, id) = (OwnerId(7), case.rig.browse("in")[1].message.header.id);
+    let taken = memory.take_any(other, &name("in"), id);
+    assert!(taken.expect("it can be read").is_some());
+    let place = (name("in"), id.sequence);
+    case.store
+        .after_empty_take(move || memory.release(other, &[place]));
+    case.store.stall();
+    let mut run = case.begin(quietly);
+    assert!(!run.go(&mut case.rig), "its units wait");
+    assert_eq!(run.calls(), ["a", "b"]);
+    assert_eq!(case.store.stalled(), 2);
+    case.store.resume();
 }
