@@ -8,6 +8,7 @@ use oncue_core::outcome::CallEnd;
 use oncue_core::unit_of_work::OwnerId;
 use oncue_manager::Handle;
 use oncue_manager::tasks::TaskSession;
+use oncue_manager::tasks::port::PutOptions;
 use oncue_store::Store;
 use oncue_store::faulty::Faulty;
 use parking_lot::Mutex;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 
 use crate::gated::{self, Ending, Run};
 use crate::rig::{Rig, ScriptedHost};
-use crate::values::{Pairs, at_once, name, plain};
+use crate::values::{Pairs, at_once, name, plain, request};
 
 /// Every call is quicker.
 const LONG: Duration = Duration::from_secs(60);
@@ -337,4 +338,28 @@ fn what_comes_as_the_task_begins_to_wait_for_a_sync_is_handled_at_once() {
     assert_eq!(run.calls(), ["a", "b"]);
     assert_eq!(case.store.stalled(), 2);
     case.store.resume();
+}
+
+#[test]
+fn where_what_is_ready_cannot_be_taken_the_task_waits_and_the_loop_is_woken_for_what_was_left() {
+    let mut case = Case::quick();
+    let mut run = case.waits(quietly);
+    // It is over before the task looks, and nobody has seen to that yet.
+    let options = PutOptions {
+        expiry: Some(1),
+        ..PutOptions::default()
+    };
+    let put_b = case.rig.handle.put(vec![request("in", "b", options)], None);
+    at_once(put_b).expect("the put is taken");
+    case.rig.clock.advance(1);
+    let (handle, store) = (case.rig.handle.clone(), case.store.clone());
+    case.store.after_empty_take(move || {
+        let second = move || put(&handle, "c");
+        store.after_empty_take(second);
+    });
+    assert!(!case.rig.manager.wants_turn());
+    assert!(case.wakes(&mut run));
+    assert_eq!(run.calls(), ["a"]);
+    case.rig.settle();
+    assert_eq!(case.rig.run(|_| CallEnd::Ok), ["c"], "another task runs");
 }

@@ -27,6 +27,7 @@ mod rig;
 mod scheduler;
 mod schedules;
 mod steps;
+mod threads;
 mod trigger_types;
 mod units;
 mod values;

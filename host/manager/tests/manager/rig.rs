@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ use crate::values::{
 pub(crate) struct ScriptedHost {
     workers: Option<usize>,
     begins_in: Duration,
+    /// Where they go instead.
+    starts: Option<Sender<Arc<TaskSession>>>,
     started: Mutex<VecDeque<Arc<TaskSession>>>,
     refusal: Mutex<Option<String>>,
     refused_once: Mutex<Option<String>>,
@@ -49,6 +52,12 @@ impl ScriptedHost {
             begins_in,
             ..Self::default()
         }
+    }
+
+    /// It starts tasks there.
+    pub(crate) fn on(self, starts: Sender<Arc<TaskSession>>) -> Self {
+        let starts = Some(starts);
+        Self { starts, ..self }
     }
 }
 
@@ -68,7 +77,10 @@ impl TaskHost for ScriptedHost {
         if let Some(why) = self.refused_once.lock().take() {
             return Err(StartError(why));
         }
-        self.started.lock().push_back(session);
+        match &self.starts {
+            Some(starts) => starts.send(session).expect("somebody runs them"),
+            None => self.started.lock().push_back(session),
+        }
         Ok(())
     }
 }
@@ -126,7 +138,7 @@ impl Rig {
         (rig, faulty)
     }
 
-    fn of_host(
+    pub(crate) fn of_host(
         host: ScriptedHost,
         config: ManagerConfig,
         store: Arc<dyn Store>,
