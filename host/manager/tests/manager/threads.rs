@@ -1,45 +1,93 @@
 //! Real threads put single messages while others run tasks, and nothing but what wakes the loop
-//! gives it a turn: the clock stands still, so neither a sweep nor the longest sleep helps. A task
-//! that has emptied its queue waits for ever. A wake-up that is lost leaves a message lying.
+//! gives it a turn: the clock stands still, save for a time that the loop has set itself, so
+//! neither a sweep nor the longest sleep helps. A task that has emptied its queue waits for ever. In each round all messages are handled before the
+//! next one begins, so a wake-up that is lost leaves a message lying.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use oncue_core::outcome::CallEnd;
 use oncue_core::time::Timestamp;
+use oncue_manager::main_loop::MAX_SLEEP;
 use oncue_manager::tasks::{CallReport, Delivered, Handler, TaskCost, TaskSession, drain};
-use oncue_manager::{Handle, ManagerConfig, ManualClock};
+use oncue_manager::{Clock, Handle, ManagerConfig, ManualClock};
 use oncue_store::Store;
 use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use oncue_store::memory::MemoryStore;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::rig::{Rig, ScriptedHost};
-use crate::values::{plain, report};
+use crate::values::{Pairs, plain, report};
 
 /// Nothing here takes nearly as long.
 const BOUND: Duration = Duration::from_secs(60);
 
 /// Threads that put.
-const PUTTERS: usize = 3;
+const PUTTERS: usize = 2;
 
 /// Threads that run tasks, one each.
 const WORKERS: usize = 4;
 
-/// Handles most messages quickly; some calls take long, some wait.
-struct Mixed(Arc<AtomicUsize>);
+/// Messages of one putter and round, at most.
+const BURST: usize = 3;
 
-impl Handler for Mixed {
+/// What the threads share.
+struct Bench {
+    tasks: Mutex<Receiver<Arc<TaskSession>>>,
+    /// Messages that were put, or are about to be.
+    put: AtomicUsize,
+    handled: AtomicUsize,
+    /// Told with each of them.
+    progress: Notify,
+    /// A call may wait for others, and none does now.
+    may_wait: AtomicBool,
+    /// Putters meet here.
+    meet: Barrier,
+    failed: AtomicBool,
+}
+
+impl Bench {
+    /// Waits, as a call, until every other message is handled.
+    async fn others(&self) {
+        loop {
+            let mut progress = std::pin::pin!(self.progress.notified());
+            progress.as_mut().enable();
+            if self.is_over(1) {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    /// All are handled but so many.
+    fn is_over(&self, but: usize) -> bool {
+        let handled = self.handled.load(Ordering::SeqCst);
+        handled + but >= self.put.load(Ordering::SeqCst) || self.failed.load(Ordering::SeqCst)
+    }
+}
+
+/// Handles most messages quickly; some calls take long, some wait, one at a time waits for all
+/// others.
+struct Mixed<'a>(&'a Bench);
+
+impl Handler for Mixed<'_> {
     async fn call(&mut self, _: &Arc<Delivered>) -> CallReport {
+        let bench = self.0;
         match fastrand::u8(..) {
-            0..8 => busy(Duration::from_micros(400)),
-            8..16 => tokio::task::yield_now().await,
+            0..16 => busy(Duration::from_micros(400)),
+            16..32 => tokio::task::yield_now().await,
+            32..96 if bench.may_wait.swap(false, Ordering::SeqCst) => {
+                bench.others().await;
+                bench.may_wait.store(true, Ordering::SeqCst);
+            }
             _ => {}
         }
-        self.0.fetch_add(1, Ordering::SeqCst);
+        bench.handled.fetch_add(1, Ordering::SeqCst);
+        bench.progress.notify_waiters();
         report(CallEnd::Ok)
     }
 
@@ -62,80 +110,135 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A worker's life: it ends when nobody starts tasks any more.
-fn work(tasks: &Mutex<Receiver<Arc<TaskSession>>>, handled: &Arc<AtomicUsize>) {
+fn work(bench: &Bench) {
     let runtime = runtime();
     loop {
-        let task = tasks.lock().recv();
+        let task = bench.tasks.lock().recv();
         let Ok(session) = task else { return };
-        let mut handler = Mixed(handled.clone());
-        runtime.block_on(drain::drain(&session, &mut handler));
+        runtime.block_on(drain::drain(&session, &mut Mixed(bench)));
         session.finish(TaskCost::default());
     }
 }
 
-/// Puts so many messages, one by one, with pauses that empty the queue now and then.
-fn put_singly(handle: &Handle, count: usize) {
+/// Puts messages one by one, some in each round.
+fn put_singly(bench: &Bench, handle: &Handle, rounds: usize) {
     let runtime = runtime();
-    for _ in 0..count {
-        busy(Duration::from_micros(fastrand::u64(0..100)));
-        let put = handle.put(vec![plain("in", "m")], None);
-        runtime.block_on(put).expect("the put is taken");
+    for _ in 0..rounds {
+        for _ in 0..fastrand::usize(1..=BURST) {
+            busy(Duration::from_micros(fastrand::u64(0..60)));
+            bench.put.fetch_add(1, Ordering::SeqCst);
+            let put = handle.put(vec![plain("in", "m")], None);
+            runtime.block_on(put).expect("the put is taken");
+        }
+        bench.meet.wait();
+        while !bench.is_over(0) {
+            thread::yield_now();
+        }
+        bench.meet.wait();
     }
 }
 
+/// A turn; answers in how many milliseconds the loop wants another one, if it set itself a time: a
+/// task that found nothing, for another one had taken it, makes the next start wait.
+fn turn(rig: &mut Rig) -> Option<u64> {
+    let next = rig.manager.turn();
+    let millis = next.since(rig.clock.now());
+    (millis < MAX_SLEEP).then_some(millis)
+}
+
 /// Turns whenever a turn is wanted, and only then, until `done`.
-fn turn_until(rig: &mut Rig, what: &str, done: impl Fn(&Rig) -> bool) {
+fn turn_until(rig: &mut Rig, bench: &Bench, what: &str, done: impl Fn(&Rig) -> bool) {
     let begun = Instant::now();
+    let mut wakes_in = None;
     while !done(rig) {
         if begun.elapsed() > BOUND {
             // Else their threads would be waited for.
+            bench.failed.store(true, Ordering::SeqCst);
+            bench.progress.notify_waiters();
             rig.manager.drain();
             panic!("{what}: a wake-up was lost");
         }
         if rig.manager.wants_turn() {
-            rig.manager.turn();
+            wakes_in = turn(rig);
+        } else if let Some(millis) = wakes_in.take() {
+            rig.clock.advance(millis);
+            wakes_in = turn(rig);
         } else {
             thread::yield_now();
         }
     }
 }
 
-/// Everything that is put is handled, for so many tasks at once on a host that says this of itself.
-fn all_is_handled(store: Arc<dyn Store>, count: usize, max_tasks: usize, begins_in: Duration) {
+/// Everything that is put is handled, for tasks of such a process and queue on a host that says of
+/// itself how soon a task begins.
+fn all_is_handled(
+    store: Arc<dyn Store>,
+    rounds: usize,
+    begins_in: Duration,
+    (process, queue): (Pairs<'_>, Pairs<'_>),
+) {
     let (starts, tasks) = channel();
     let host = ScriptedHost::of(WORKERS, begins_in).on(starts);
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let unused = Arc::new(MemoryStore::new(1, 1 << 30));
-    let mut rig = Rig::of_host(host, ManagerConfig::default(), store, unused, clock);
-    let max = max_tasks.to_string();
-    rig.plugin("work", &[], &[("in", &[("max-tasks", &max)])]);
-    let (tasks, handled) = (Mutex::new(tasks), Arc::new(AtomicUsize::new(0)));
-    let what = format!("{max_tasks} tasks, {begins_in:?}");
+    let config = ManagerConfig {
+        sweep_period: 1 << 40,
+        ..ManagerConfig::default()
+    };
+    let mut rig = Rig::of_host(host, config, store, unused, clock);
+    rig.plugin("work", process, &[("in", queue)]);
+    // What is fetched ahead waits with its task: there no call may wait for others.
+    let may_wait = !process.is_empty();
+    let bench = Bench {
+        tasks: Mutex::new(tasks),
+        put: AtomicUsize::new(0),
+        handled: AtomicUsize::new(0),
+        progress: Notify::new(),
+        may_wait: AtomicBool::new(may_wait),
+        meet: Barrier::new(PUTTERS),
+        failed: AtomicBool::new(false),
+    };
+    let (bench, what) = (&bench, format!("{process:?} {queue:?} {begins_in:?}"));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
-            scope.spawn(|| work(&tasks, &handled));
+            scope.spawn(|| work(bench));
         }
-        for _ in 0..PUTTERS {
-            let handle = rig.handle.clone();
-            scope.spawn(move || put_singly(&handle, count));
-        }
-        turn_until(&mut rig, &what, |_| {
-            handled.load(Ordering::SeqCst) >= PUTTERS * count
+        let putter = |handle: Handle| scope.spawn(move || put_singly(bench, &handle, rounds));
+        let putters: Vec<_> = (0..PUTTERS).map(|_| putter(rig.handle.clone())).collect();
+        turn_until(&mut rig, bench, &what, |_| {
+            putters.iter().all(|putter| putter.is_finished())
         });
         rig.manager.drain();
-        turn_until(&mut rig, &what, |rig| rig.manager.is_idle());
-        assert_eq!(handled.load(Ordering::SeqCst), PUTTERS * count, "{what}");
+        turn_until(&mut rig, bench, &what, |rig| rig.manager.is_idle());
         assert_eq!(rig.depth("in"), 0, "{what}");
         drop(rig);
     });
 }
 
+/// Tasks with a network grant fetch nothing ahead.
+const NETWORK: Pairs<'_> = &[("grants.http", "https://example.org")];
+
 #[test]
 fn no_message_is_left_lying_whoever_it_was_left_to() {
-    for max_tasks in [1, 2, WORKERS] {
-        for begins_in in [Duration::from_micros(200), BOUND] {
+    for begins_in in [Duration::from_micros(200), BOUND] {
+        for max_tasks in ["1", "2", "4"] {
             let store = Arc::new(MemoryStore::new(1, 1 << 30));
-            all_is_handled(store, 2_000, max_tasks, begins_in);
+            all_is_handled(store, 800, begins_in, (&[], &[("max-tasks", max_tasks)]));
+        }
+    }
+}
+
+#[test]
+fn no_message_is_left_lying_while_a_call_waits_for_those_of_other_tasks() {
+    for begins_in in [Duration::from_micros(200), BOUND] {
+        for max_tasks in ["2", "4"] {
+            let store = Arc::new(MemoryStore::new(1, 1 << 30));
+            all_is_handled(
+                store,
+                800,
+                begins_in,
+                (NETWORK, &[("max-tasks", max_tasks)]),
+            );
         }
     }
 }
@@ -149,5 +252,6 @@ fn no_message_is_left_lying_over_a_store_that_answers_later() {
         ..EmbeddedOptions::default()
     };
     let store = Arc::new(EmbeddedStore::open(home.path(), options).expect("a store"));
-    all_is_handled(store, 300, 2, Duration::from_micros(200));
+    let begins_in = Duration::from_micros(200);
+    all_is_handled(store, 200, begins_in, (&[], &[("max-tasks", "2")]));
 }
