@@ -17,6 +17,7 @@ mod damage;
 mod disk;
 mod early;
 mod opening;
+mod together;
 mod windows;
 
 /// Small windows, so that what is in memory is never all.
