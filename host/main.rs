@@ -1,10 +1,9 @@
 //! Run the command line, return its exit code.
 
-/// A message is made on one thread, kept by a second and dropped by a third.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+mod allocator;
 
 fn main() -> std::process::ExitCode {
+    allocator::keep_memory();
     oncue_cli::run(samples())
 }
 

@@ -10,6 +10,9 @@
 
 #![expect(clippy::print_stdout, reason = "figures are its output")]
 
+/// As the product has it.
+#[path = "../../../host/allocator.rs"]
+mod allocator;
 mod append_log;
 mod callers;
 mod chart;
@@ -39,14 +42,11 @@ use anyhow::Context as _;
 use run::Run;
 use scenarios::{SCENARIOS, Scenario};
 
-/// As the product has it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The first argument by which this program is the `oncue` command.
 const COMMAND: &str = "oncue";
 
 fn main() -> ExitCode {
+    allocator::keep_memory();
     let line: Vec<_> = std::env::args_os().collect();
     let first = line.get(1).and_then(|first| first.to_str());
     match first {
