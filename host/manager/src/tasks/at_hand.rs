@@ -13,6 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use oncue_core::definition::TriggerType;
+use oncue_core::message::Message;
 
 use super::session::TaskSession;
 use crate::shared::QueueCell;
@@ -117,22 +118,43 @@ impl TaskSession {
 
     /// Takes messages by `take`, and wakes the loop when too much of what was left to tasks at hand
     /// is still there.
-    pub(crate) fn take_of_what_is_left<T>(&self, take: impl FnOnce() -> T) -> T {
-        // The note falls first: what comes from now on sets it again.
-        let was_left = self.cell.left.swap(false, Ordering::SeqCst);
+    pub(crate) fn take_of_what_is_left<E>(
+        &self,
+        take: impl FnOnce() -> Result<Vec<Message>, E>,
+    ) -> Result<Vec<Message>, E> {
+        let was_left = self.takes_note();
         let taken = take();
-        let stays = |at_hand| self.is_worked_off_soon(at_hand);
-        if was_left && self.cell.ready() > 0 && !leave(&self.cell, stays) {
-            self.shared.mark(&self.cell);
-        }
+        self.leave_the_rest(was_left, taken.as_ref().map_or(0, Vec::len));
         taken
     }
 
+    /// The same before the next of so many messages that it has taken.
+    pub(crate) fn look_at_what_is_left(&self, taken: usize) {
+        self.leave_the_rest(self.takes_note(), taken);
+    }
+
+    /// Whether something was left. The note falls first: what comes from now on sets it again. One
+    /// that is not at hand leaves it to those that are.
+    fn takes_note(&self) -> bool {
+        self.at_hand.is.load(Ordering::Relaxed)
+            && self.cell.left.load(Ordering::SeqCst)
+            && self.cell.left.swap(false, Ordering::SeqCst)
+    }
+
+    fn leave_the_rest(&self, was_left: bool, taken: usize) {
+        let stays = |at_hand| self.is_worked_off_soon(at_hand, taken);
+        if was_left && self.cell.ready() > 0 && !leave(&self.cell, stays) {
+            self.shared.mark(&self.cell);
+        }
+    }
+
     /// Whether another task would come too late for what is there: so many tasks at hand work it
-    /// off soon, or keep all workers busy.
-    fn is_worked_off_soon(&self, at_hand: u32) -> bool {
-        let messages = u128::try_from(self.cell.ready()).unwrap_or(0);
-        let nanos = messages * u128::from(self.at_hand.call_nanos.load(Ordering::Relaxed));
+    /// off soon, this one after what it has `taken`, or they keep all workers busy. The message
+    /// whose turn it is does not count: another task would not call its handler before.
+    fn is_worked_off_soon(&self, at_hand: u32, taken: usize) -> bool {
+        let ready = u128::try_from(self.cell.ready()).unwrap_or(0);
+        let before = taken.saturating_sub(1) as u128;
+        let nanos = (ready + before) * u128::from(self.at_hand.call_nanos.load(Ordering::Relaxed));
         at_hand > 0
             && (nanos <= self.shared.begins_in.as_nanos() * u128::from(at_hand)
                 || usize::try_from(at_hand).is_ok_and(|tasks| tasks >= self.shared.workers))

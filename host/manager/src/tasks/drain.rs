@@ -181,8 +181,9 @@ impl<H: Handler> Drain<'_, H> {
             session.first_get_answered();
             return Ok(false);
         }
-        if session.has_fetched() {
-            session.take_of_what_is_left(|| ());
+        let fetched = session.count_fetched();
+        if fetched > 0 {
+            session.look_at_what_is_left(fetched);
             return Ok(true);
         }
         let mut most = batch;
@@ -260,6 +261,9 @@ impl<H: Handler> Drain<'_, H> {
     async fn call_all(&mut self, count: usize) -> Result<Calls, CommitError> {
         let mut calls = Calls::default();
         for index in 0..count {
+            if index > 0 {
+                self.session.look_at_what_is_left(count - index);
+            }
             match self.one_message(index).await? {
                 Settled::Well => continue,
                 Settled::Failed => calls.failed = true,

@@ -350,9 +350,9 @@ impl TaskSession {
         }
     }
 
-    /// True when messages are fetched and not yet called.
-    pub(crate) fn has_fetched(&self) -> bool {
-        !self.pipeline.lock().ahead.is_empty()
+    /// Messages that are fetched and not yet called.
+    pub(crate) fn count_fetched(&self) -> usize {
+        self.pipeline.lock().ahead.len()
     }
 
     /// Keeps what was taken for the open unit's owner until its turn comes.

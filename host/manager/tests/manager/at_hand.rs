@@ -28,7 +28,7 @@ const CALL: Duration = Duration::from_millis(200);
 /// Workers of a host that has plenty.
 const MANY: usize = 100;
 
-/// A queue `in` for two tasks at once, with the message `a` and its
+/// A queue `in`, if nothing else is said for two tasks at once, with the message `a` and its
 /// task about to begin.
 struct Case {
     rig: Rig,
@@ -39,11 +39,17 @@ struct Case {
 
 impl Case {
     fn new(workers: usize, begins_in: Duration, queue: Pairs<'_>) -> Self {
+        Self::of(workers, begins_in, &[], queue)
+    }
+
+    fn of(workers: usize, begins_in: Duration, process: Pairs<'_>, queue: Pairs<'_>) -> Self {
         let (mut rig, store) = Rig::hosted(ScriptedHost::of(workers, begins_in));
         store.set_pipelines(true);
-        let mut attributes = vec![("max-tasks", "2")];
-        attributes.extend_from_slice(queue);
-        rig.plugin("pipe", &[], &[("in", &attributes)]);
+        let mut attributes = queue.to_vec();
+        if !queue.iter().any(|(name, _)| *name == "max-tasks") {
+            attributes.push(("max-tasks", "2"));
+        }
+        rig.plugin("pipe", process, &[("in", &attributes)]);
         rig.put("in", "a");
         let over = Arc::new(Notify::new());
         Self { rig, store, over }
@@ -220,6 +226,62 @@ fn more_than_the_task_works_off_soon_wakes_the_loop() {
 #[test]
 fn no_more_is_done_by_waking_the_loop_while_all_workers_have_such_tasks() {
     assert!(!wakes_for_six(1));
+}
+
+#[test]
+fn what_the_task_has_in_hand_before_what_is_left_counts() {
+    let mut case = Case::of(MANY, 3 * CALL, &[("batch", "6")], &[]);
+    let handle = case.rig.handle.clone();
+    let mut run = case.waits(with("c", move || {
+        busy(CALL);
+        put(&handle, "h");
+    }));
+    for body in ["b", "c", "d", "e", "f", "g"] {
+        assert!(!case.put(body), "{body}: no turn is wanted");
+    }
+    assert!(case.wakes(&mut run), "four of the unit come before h");
+    assert_eq!(run.calls(), ["a", "b", "c", "d", "e", "f", "g", "h"]);
+}
+
+#[test]
+fn a_handler_that_turns_slow_gets_as_many_tasks_as_its_queue_may_have() {
+    let mut case = Case::new(MANY, LONG, &[("max-tasks", "3")]);
+    let slow = |body: String| -> Ending {
+        match body.as_str() {
+            "a" => gated::at_once(CallEnd::Ok),
+            _ => Box::pin(std::future::pending()),
+        }
+    };
+    let mut runs = vec![case.waits(move |_, body| slow(body))];
+    for body in ["b", "c", "d", "e"] {
+        assert!(!case.put(body), "{body}: no turn is wanted");
+    }
+    assert!(case.wakes(&mut runs[0]));
+    for _ in 0..2 {
+        case.rig.settle();
+        assert_eq!(case.rig.waiting(), 1, "one start after the other");
+        let mut run = case.begin(move |_, body| slow(body));
+        assert!(!run.go(&mut case.rig));
+        runs.push(run);
+    }
+    assert_eq!(case.rig.waiting(), 0, "as many as it may have");
+    let calls: Vec<_> = runs.iter().flat_map(Run::calls).collect();
+    assert_eq!(calls, ["a", "b", "c", "d"]);
+    case.rig.in_runtime(|| drop(runs));
+}
+
+#[test]
+fn an_operators_word_holds_for_a_task_at_hand_too() {
+    let mut case = Case::quick();
+    let mut run = case.waits(quietly);
+    case.rig.trigger("in", false);
+    case.put("b");
+    case.put("c");
+    assert!(run.go(&mut case.rig), "it ends");
+    assert_eq!(run.calls(), ["a"]);
+    assert_eq!((case.rig.depth("in"), case.rig.waiting()), (2, 0));
+    case.rig.trigger("in", true);
+    assert_eq!(case.rig.waiting(), 1);
 }
 
 #[test]
