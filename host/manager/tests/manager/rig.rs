@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::SyncSender;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub(crate) struct ScriptedHost {
     workers: Option<usize>,
     begins_in: Duration,
     /// Where they go instead.
-    starts: Option<Sender<Arc<TaskSession>>>,
+    starts: Option<SyncSender<Arc<TaskSession>>>,
     started: Mutex<VecDeque<Arc<TaskSession>>>,
     refusal: Mutex<Option<String>>,
     refused_once: Mutex<Option<String>>,
@@ -55,7 +55,7 @@ impl ScriptedHost {
     }
 
     /// It starts tasks there.
-    pub(crate) fn on(self, starts: Sender<Arc<TaskSession>>) -> Self {
+    pub(crate) fn on(self, starts: SyncSender<Arc<TaskSession>>) -> Self {
         let starts = Some(starts);
         Self { starts, ..self }
     }

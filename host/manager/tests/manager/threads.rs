@@ -5,7 +5,7 @@
 //! leaves a message lying.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -179,7 +179,7 @@ fn all_is_handled(
     begins_in: Duration,
     (process, queue): (Pairs<'_>, Pairs<'_>),
 ) {
-    let (starts, tasks) = channel();
+    let (starts, tasks) = sync_channel(WORKERS);
     let host = ScriptedHost::of(WORKERS, begins_in).on(starts);
     let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
     let unused = Arc::new(MemoryStore::new(1, 1 << 30));
