@@ -9,7 +9,7 @@ mod recent;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oncue_core::code::Code;
@@ -75,6 +75,10 @@ pub struct Shared {
     pub(crate) workers: usize,
     /// How soon a task that is started calls its handler.
     pub(crate) begins_in: Duration,
+    /// Tasks in process, of all queues.
+    pub(crate) running: AtomicUsize,
+    /// Those of them that are at hand ([`crate::tasks::at_hand`]).
+    pub(crate) at_hand: AtomicUsize,
     /// Woken when the host begins to stop, so that waiting gets answer.
     pub stop: Notify,
     stopping: AtomicU8,
@@ -145,6 +149,8 @@ impl Shared {
             starved: AtomicBool::new(false),
             workers,
             begins_in,
+            running: AtomicUsize::new(0),
+            at_hand: AtomicUsize::new(0),
             stop: Notify::new(),
             stopping: AtomicU8::new(0),
             number: recent::number(),
@@ -273,7 +279,7 @@ impl Shared {
         } else if came && linger::is_met(cell, delta) {
             self.put_on_ring(cell, WAITS);
         } else if heeded() {
-            let dirty = if at_hand::is_left(cell) {
+            let dirty = if at_hand::is_left(self, cell) {
                 WAITS
             } else {
                 WANTED

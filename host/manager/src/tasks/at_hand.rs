@@ -16,7 +16,7 @@ use oncue_core::definition::TriggerType;
 use oncue_core::message::Message;
 
 use super::session::TaskSession;
-use crate::shared::QueueCell;
+use crate::shared::{QueueCell, Shared};
 
 /// What a session knows of it. Changed by the one task only.
 #[derive(Debug, Default)]
@@ -29,11 +29,17 @@ pub(crate) struct AtHand {
     call_nanos: AtomicU64,
 }
 
-/// Leaves messages that became ready to the tasks at hand. False when there is none, or a task
-/// waits for one message and more came: the loop must be woken.
-pub(crate) fn is_left(cell: &QueueCell) -> bool {
+/// Leaves messages that became ready to the tasks at hand. False when there is none, when a task
+/// waits for one message and more came, and while other tasks may keep workers and processors from
+/// those at hand: the loop must be woken.
+pub(crate) fn is_left(shared: &Shared, cell: &QueueCell) -> bool {
+    let are_all = || {
+        let at_hand = shared.at_hand.load(Ordering::SeqCst);
+        at_hand >= shared.running.load(Ordering::SeqCst)
+    };
     !cell.lingers.load(Ordering::SeqCst)
         && cell.at_hand.load(Ordering::SeqCst) > 0
+        && are_all()
         && leave(cell, |at_hand| at_hand > 0)
 }
 
@@ -87,6 +93,7 @@ impl TaskSession {
         {
             self.leaves();
         } else if !self.at_hand.is.swap(true, Ordering::Relaxed) {
+            self.shared.at_hand.fetch_add(1, Ordering::SeqCst);
             self.cell.at_hand.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -94,6 +101,7 @@ impl TaskSession {
     /// The task is at hand no longer; the loop is woken for what was left to it.
     fn leaves(&self) {
         if self.at_hand.is.swap(false, Ordering::Relaxed) {
+            self.shared.at_hand.fetch_sub(1, Ordering::SeqCst);
             self.cell.at_hand.fetch_sub(1, Ordering::SeqCst);
             if self.cell.left.swap(false, Ordering::SeqCst) {
                 self.shared.mark(&self.cell);

@@ -104,6 +104,7 @@ impl TaskSession {
         spec.queue = spec.queue.apart();
         let owner = shared.new_owner();
         let started = shared.now();
+        shared.running.fetch_add(1, Ordering::SeqCst);
         Arc::new(Self {
             unit: Mutex::new(OpenUnit::new(owner)),
             pipeline: Mutex::new(Pipeline::new(owner)),
@@ -497,7 +498,7 @@ impl TaskSession {
 
     /// The task has ended. Called once, last; what is still open is undone, uncharged.
     pub fn finish(&self, mut cost: TaskCost) {
-        if self.finished.swap(true, Ordering::SeqCst) {
+        if self.is_over() {
             return;
         }
         self.hand_over();
@@ -520,7 +521,16 @@ impl TaskSession {
 
     /// The host could not start the task: there is no end to tell of.
     pub(crate) fn abandon(&self) {
-        self.finished.store(true, Ordering::SeqCst);
+        self.is_over();
+    }
+
+    /// Notes that the task is in process no longer; true when it was so before.
+    fn is_over(&self) -> bool {
+        let was_over = self.finished.swap(true, Ordering::SeqCst);
+        if !was_over {
+            self.shared.running.fetch_sub(1, Ordering::SeqCst);
+        }
+        was_over
     }
 }
 

@@ -134,6 +134,24 @@ fn what_comes_while_a_quick_task_is_there_is_left_to_it_and_the_loop_sleeps_on()
 }
 
 #[test]
+fn nothing_is_left_beside_a_task_that_may_keep_the_workers() {
+    let mut case = Case::quick();
+    case.rig.plugin("slow", &[], &[("other", &[])]);
+    let mut run = case.waits(quietly);
+    case.rig.put("other", "x");
+    case.rig.settle();
+    assert_eq!(case.rig.waiting(), 1, "its task has begun with nothing yet");
+    assert!(!case.put("b"), "the task that waits is met");
+    assert!(case.put("c"), "a turn is wanted");
+    let mut other = Run::patient(&mut case.rig, quietly, Arc::clone(&case.over));
+    assert!(!other.go(&mut case.rig), "it waits, at hand as well");
+    assert!(!case.wakes(&mut run));
+    for body in ["d", "e"] {
+        assert!(!case.put(body), "{body}: no turn is wanted");
+    }
+}
+
+#[test]
 fn what_comes_during_a_quick_call_is_left_to_its_task() {
     let mut case = Case::quick();
     let handle = case.rig.handle.clone();
