@@ -7,7 +7,7 @@
 //! stand in decision record 0041.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -52,7 +52,8 @@ fn leave(cell: &QueueCell, may_be: impl Fn(u32) -> bool) -> bool {
 
 impl TaskSession {
     /// Runs `drain`. Its task is at hand only while it is on a worker, or stands by.
-    pub(crate) async fn at_hand_in<T>(&self, drain: impl Future<Output = T>) -> T {
+    /// By reference, so that the task's future has it once.
+    pub(crate) async fn at_hand_in<T>(&self, mut drain: Pin<&mut impl Future<Output = T>>) -> T {
         /// The drain is over, or was dropped.
         struct Over<'a>(&'a TaskSession);
         impl Drop for Over<'_> {
@@ -61,7 +62,6 @@ impl TaskSession {
             }
         }
         let _over = Over(self);
-        let mut drain = pin!(drain);
         poll_fn(|context| {
             let polled = drain.as_mut().poll(context);
             if polled.is_pending() && !self.at_hand.stands_by.swap(false, Ordering::Relaxed) {
@@ -73,8 +73,7 @@ impl TaskSession {
     }
 
     /// Awaits what ends with the task's turn, or when messages became ready: it stays at hand.
-    pub(crate) async fn stand_by<T>(&self, wait: impl Future<Output = T>) -> T {
-        let mut wait = pin!(wait);
+    pub(crate) async fn stand_by<T>(&self, mut wait: Pin<&mut impl Future<Output = T>>) -> T {
         poll_fn(|context| {
             let polled = wait.as_mut().poll(context);
             let stands_by = polled.is_pending();

@@ -5,6 +5,7 @@
 //! wait for their sync, and some are fetched ahead. A unit that did more than handle its message
 //! and put others is awaited before the next call, and so is everything after a failed call.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -51,7 +52,7 @@ enum Next {
 /// Drains the session's queue through `handler` until it is empty or the task should end. The
 /// caller then finishes the session.
 pub async fn drain<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
-    session.at_hand_in(work_off(session, handler)).await;
+    session.at_hand_in(pin!(work_off(session, handler))).await;
 }
 
 async fn work_off<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
@@ -189,7 +190,7 @@ impl<H: Handler> Drain<'_, H> {
         let mut most = batch;
         if session.pipelines {
             // A task that never waits must let others of its worker run.
-            session.stand_by(give_way()).await;
+            session.stand_by(pin!(give_way())).await;
             if batch == 1 && !one_by_one && !session.cell.is_limited() {
                 most = self.pace.fetch(session);
             }
@@ -229,7 +230,7 @@ impl<H: Handler> Drain<'_, H> {
                     () = session.put_comes(&mut self.looked_again) => None,
                 }
             };
-            match session.stand_by(either).await {
+            match session.stand_by(pin!(either)).await {
                 Some(answered) => answered,
                 None => return Next::Go,
             }

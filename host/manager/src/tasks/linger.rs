@@ -111,7 +111,7 @@ impl TaskSession {
             }
         };
         // What came since the last look was left to this task, perhaps.
-        let comes = self.looks_again(looked_again) || self.stand_by(comes).await;
+        let comes = self.looks_again(looked_again) || self.stand_by(pin!(comes)).await;
         drop(lingers);
         // What an operator has said meanwhile may forbid what was to be waited for.
         comes && commands == self.shared.inbox.commands_heard() && self.may_linger()
