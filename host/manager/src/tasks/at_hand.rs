@@ -51,8 +51,8 @@ fn leave(cell: &QueueCell, may_be: impl Fn(u32) -> bool) -> bool {
 }
 
 impl TaskSession {
-    /// Runs `drain`. Its task is at hand only while it is on a worker, or stands by.
-    /// By reference, so that the task's future has it once.
+    /// Runs `drain`, which stays where it is, so that the task's future has it once. The task is at
+    /// hand only while it is on a worker, or stands by.
     pub(crate) async fn at_hand_in<T>(&self, mut drain: Pin<&mut impl Future<Output = T>>) -> T {
         /// The drain is over, or was dropped.
         struct Over<'a>(&'a TaskSession);

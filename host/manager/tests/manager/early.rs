@@ -11,14 +11,14 @@ use oncue_core::unit_of_work::{RecordChange, RecordKind, Unit};
 use oncue_manager::tasks::TaskSession;
 use oncue_manager::tasks::port::PortError;
 use oncue_manager::{ManagerConfig, ManualClock};
-use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use oncue_store::embedded::EmbeddedStore;
 use oncue_store::memory::MemoryStore;
 use oncue_store::{MessageState, Store};
 use tokio::sync::Notify;
 
 use crate::gated::{Ending, GRANTS, Run, at_once, ended, pass_on, plainly, states};
 use crate::rig::Rig;
-use crate::values::{Pairs, name, plain, retry};
+use crate::values::{Pairs, name, on_disk, plain, retry};
 
 /// A put under way.
 type Put = Pin<Box<dyn Future<Output = Result<(), String>>>>;
@@ -32,13 +32,7 @@ struct Case {
 
 impl Case {
     fn new(process: Pairs<'_>, queue: Pairs<'_>) -> Self {
-        let home = tempfile::tempdir().expect("a directory");
-        let options = EmbeddedOptions {
-            ballast_bytes: 0,
-            reserve_bytes: 0,
-            ..EmbeddedOptions::default()
-        };
-        let store = Arc::new(EmbeddedStore::open(home.path(), options).expect("a store"));
+        let (home, store) = on_disk();
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
         let unused = Arc::new(MemoryStore::new(1, 1 << 30));
         let rig = Rig::over(ManagerConfig::default(), store.clone(), unused, clock);

@@ -16,13 +16,12 @@ use oncue_manager::main_loop::MAX_SLEEP;
 use oncue_manager::tasks::{CallReport, Delivered, Handler, TaskCost, TaskSession, drain};
 use oncue_manager::{Clock, Handle, ManagerConfig, ManualClock};
 use oncue_store::Store;
-use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use oncue_store::memory::MemoryStore;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::rig::{Rig, ScriptedHost};
-use crate::values::{Pairs, plain, report};
+use crate::values::{Pairs, on_disk, plain, report};
 
 /// Nothing here takes nearly as long.
 const BOUND: Duration = Duration::from_secs(60);
@@ -251,13 +250,7 @@ fn no_message_is_left_lying_while_a_call_waits_for_those_of_other_tasks() {
 
 #[test]
 fn no_message_is_left_lying_over_a_store_that_answers_later() {
-    let home = tempfile::tempdir().expect("a directory");
-    let options = EmbeddedOptions {
-        ballast_bytes: 0,
-        reserve_bytes: 0,
-        ..EmbeddedOptions::default()
-    };
-    let store = Arc::new(EmbeddedStore::open(home.path(), options).expect("a store"));
+    let (_home, store) = on_disk();
     let begins_in = Duration::from_micros(200);
     all_is_handled(store, 200, begins_in, (&[], &[("max-tasks", "2")]));
 }

@@ -1,4 +1,6 @@
-//! The values that tests give and take: names, puts, ends of calls, plugins.
+//! The values that tests give and take: names, puts, ends of calls, plugins, a store on disk.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use oncue_core::definition::Style;
@@ -8,6 +10,7 @@ use oncue_core::outcome::{CallEnd, Failure, Outcome};
 use oncue_manager::reload::{PluginDefinitions, PluginState, PluginUpdate};
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use oncue_manager::tasks::{CallReport, ComponentVersion, Delivered, TaskSession};
+use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 
 /// Attributes as a person writes them.
 pub(crate) type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -117,4 +120,16 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
         std::task::Poll::Ready(answer) => answer,
         std::task::Poll::Pending => panic!("the memory store answers at once"),
     }
+}
+
+/// A store on disk that sets nothing aside, and the directory that it is in.
+pub(crate) fn on_disk() -> (tempfile::TempDir, Arc<EmbeddedStore>) {
+    let home = tempfile::tempdir().expect("a directory");
+    let options = EmbeddedOptions {
+        ballast_bytes: 0,
+        reserve_bytes: 0,
+        ..EmbeddedOptions::default()
+    };
+    let store = Arc::new(EmbeddedStore::open(home.path(), options).expect("a store"));
+    (home, store)
 }
