@@ -39,6 +39,8 @@ pub(crate) struct Run {
     pub(crate) only: Vec<String>,
     pub(crate) figures: Figures,
     scenario: &'static str,
+    /// What is done now is not kept.
+    warming: bool,
     samples: Vec<(String, &'static str, Vec<f64>)>,
     known: HashMap<String, usize>,
     promises: Vec<Promise>,
@@ -48,6 +50,15 @@ impl Run {
     /// A scenario begins.
     pub(crate) fn begin(&mut self, scenario: &'static str) {
         self.scenario = scenario;
+        self.warming = false;
+    }
+
+    /// A round begins. Round 0 warms up, for scenarios that make one more than [`Run::rounds`]: what
+    /// it samples and notes is dropped. It touches the memory that the later rounds use again, as a
+    /// host does that has run for a while; on a virtual machine a first touch of a page can cost
+    /// more than the message in it.
+    pub(crate) fn begin_round(&mut self, round: usize) {
+        self.warming = round == 0;
     }
 
     /// How many rounds to make.
@@ -79,6 +90,9 @@ impl Run {
 
     /// A sample of a figure: one a round.
     pub(crate) fn sample(&mut self, name: &str, value: f64, unit: &'static str) {
+        if self.warming {
+            return;
+        }
         let next = self.samples.len();
         let place = *self.known.entry(name.to_owned()).or_insert(next);
         if place == next {
@@ -124,6 +138,9 @@ impl Run {
 
     /// Says under which settings a contender ran.
     pub(crate) fn note(&mut self, what: &str, text: &str) {
+        if self.warming {
+            return;
+        }
         println!("note {}.{what} {text}", self.scenario);
         self.figures
             .note(&format!("{}.{what}", self.scenario), text);

@@ -44,7 +44,8 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
         "workers",
         "256 messages in flight, trigger first, 4 tasks; the number is workers",
     );
-    for round in 0..run.rounds() {
+    for round in 0..=run.rounds() {
+        run.begin_round(round);
         for turn in run.order(round, CONTENDERS.len()) {
             let (name, kept, threads) = CONTENDERS[turn];
             if !run.wants(name) {

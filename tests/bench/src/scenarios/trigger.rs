@@ -139,7 +139,8 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
         .iter()
         .filter(|contender| run.wants(contender.name))
         .collect();
-    for round in 0..run.rounds() {
+    for round in 0..=run.rounds() {
+        run.begin_round(round);
         floors(run, &ground, round)?;
         for turn in run.order(round, wanted.len()) {
             runtime.block_on(contend(run, &ground, wanted[turn]))?;
