@@ -49,7 +49,10 @@ fn compiler() -> Result<Compiler, Failure> {
 
 /// The sandbox of this command.
 fn sandbox() -> Result<Sandbox, Failure> {
-    let config = SandboxConfig { slots: Some(SLOTS) };
+    let config = SandboxConfig {
+        slots: Some(SLOTS),
+        ..SandboxConfig::default()
+    };
     Ok(Sandbox::new(config).context("the sandbox cannot be made")?)
 }
 

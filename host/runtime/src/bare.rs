@@ -14,7 +14,7 @@ use oncue_manager::tasks::Delivered;
 use wasmtime::component::{
     Component, ComponentExportIndex, HasSelf, InstancePre, Linker, Resource, ResourceTable,
 };
-use wasmtime::{Store, StoreContextMut, StoreLimits, StoreLimitsBuilder};
+use wasmtime::{Engine, Store, StoreContextMut, StoreLimits, StoreLimitsBuilder};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 
 use crate::engine::{Loaded, ON_MESSAGE, Sandbox};
@@ -52,13 +52,16 @@ pub struct BareEnd {
 
 /// A component of message style, linked against a stub.
 pub struct Bare {
-    pre: InstancePre<State>,
-    handle: ComponentExportIndex,
+    /// One for each pool.
+    linked: Vec<Linked>,
     calling: Calling,
     fuel: u64,
     memory: usize,
     sandbox: Sandbox,
 }
+
+/// A component in one pool: how it is instantiated there, and its handler.
+type Linked = (InstancePre<State>, ComponentExportIndex);
 
 /// The data of a bare `wasmtime::Store`.
 struct State {
@@ -77,17 +80,19 @@ impl std::fmt::Debug for Bare {
 }
 
 impl Bare {
-    /// Links a component that was loaded, of the same engine, against the stub.
+    /// Links a component that was loaded into the sandbox against the stub.
     ///
     /// # Errors
     /// [`PluginError::Smoke`] for a component that is not of message style.
     pub fn new(sandbox: &Sandbox, loaded: &Loaded, calling: Calling) -> Result<Self, PluginError> {
-        let linked = link(sandbox, loaded.component(), calling);
-        let (pre, handle) = linked.map_err(|error| fault(&error))?;
+        let components = loaded.components();
+        let linked: wasmtime::Result<Vec<_>> = components
+            .map(|component| link(component, calling))
+            .collect();
+        let linked = linked.map_err(|error| fault(&error))?;
         let attributes = ProcessAttributes::default();
         Ok(Self {
-            pre,
-            handle,
+            linked,
             calling,
             fuel: attributes.fuel,
             memory: usize::try_from(attributes.memory).unwrap_or(usize::MAX),
@@ -96,24 +101,31 @@ impl Bare {
     }
 
     /// Makes an instance, calls it for `message` so many times, and drops it. On the thread of the
-    /// caller, which waits.
+    /// caller, which waits. It is made in the pool that the worker of that number would use.
     ///
     /// # Errors
     /// [`PluginError::Smoke`] with what the guest did instead of returning ok.
-    pub fn run(&self, message: &Arc<Delivered>, times: u32) -> Result<BareEnd, PluginError> {
+    pub fn run(
+        &self,
+        worker: usize,
+        message: &Arc<Delivered>,
+        times: u32,
+    ) -> Result<BareEnd, PluginError> {
+        let linked = self.linked.get(worker % self.linked.len());
+        let linked = linked.expect("it is linked in each pool");
         let ended = match self.calling {
             Calling::Async => {
                 let running = self.sandbox.ticker().running();
-                let ended = finish(self.run_async(message, times));
+                let ended = finish(self.run_async(linked, message, times));
                 drop(running);
                 ended
             }
-            Calling::Sync => self.run_sync(message, times),
+            Calling::Sync => self.run_sync(linked, message, times),
         };
         ended.map_err(|error| fault(&error))
     }
 
-    fn store(&self) -> wasmtime::Result<Store<State>> {
+    fn store(&self, engine: &Engine) -> wasmtime::Result<Store<State>> {
         let limits = StoreLimitsBuilder::new().memory_size(self.memory).build();
         let state = State {
             wasi: WasiCtxBuilder::new().build(),
@@ -121,7 +133,7 @@ impl Bare {
             limits,
             puts: 0,
         };
-        let mut store = Store::new(self.sandbox.engine(), state);
+        let mut store = Store::new(engine, state);
         store.limiter(|state| &mut state.limits);
         store.set_fuel(self.fuel)?;
         match self.calling {
@@ -134,18 +146,22 @@ impl Bare {
         Ok(store)
     }
 
-    async fn run_async(&self, message: &Arc<Delivered>, times: u32) -> wasmtime::Result<BareEnd> {
-        let mut store = self.store()?;
-        let instance = self.pre.instantiate_async(&mut store).await?;
+    async fn run_async(
+        &self,
+        (pre, handle): &Linked,
+        message: &Arc<Delivered>,
+        times: u32,
+    ) -> wasmtime::Result<BareEnd> {
+        let mut store = self.store(pre.engine())?;
+        let instance = pre.instantiate_async(&mut store).await?;
         let entered = Instant::now();
-        let handle = instance
+        let handler = instance
             .get_typed_func::<(Resource<MessageHandle>,), (Result<(), Failure>,)>(
-                &mut store,
-                &self.handle,
+                &mut store, handle,
             )?;
         for _ in 0..times {
             let (given, lent) = lend(&mut store, message)?;
-            let (answer,) = handle.call_async(&mut store, (lent,)).await?;
+            let (answer,) = handler.call_async(&mut store, (lent,)).await?;
             take_back(&mut store, given, &answer)?;
         }
         Ok(BareEnd {
@@ -154,18 +170,22 @@ impl Bare {
         })
     }
 
-    fn run_sync(&self, message: &Arc<Delivered>, times: u32) -> wasmtime::Result<BareEnd> {
-        let mut store = self.store()?;
-        let instance = self.pre.instantiate(&mut store)?;
+    fn run_sync(
+        &self,
+        (pre, handle): &Linked,
+        message: &Arc<Delivered>,
+        times: u32,
+    ) -> wasmtime::Result<BareEnd> {
+        let mut store = self.store(pre.engine())?;
+        let instance = pre.instantiate(&mut store)?;
         let entered = Instant::now();
-        let handle = instance
+        let handler = instance
             .get_typed_func::<(Resource<MessageHandle>,), (Result<(), Failure>,)>(
-                &mut store,
-                &self.handle,
+                &mut store, handle,
             )?;
         for _ in 0..times {
             let (given, lent) = lend(&mut store, message)?;
-            let (answer,) = handle.call(&mut store, (lent,))?;
+            let (answer,) = handler.call(&mut store, (lent,))?;
             take_back(&mut store, given, &answer)?;
         }
         Ok(BareEnd {
@@ -198,12 +218,8 @@ fn take_back(
     }
 }
 
-fn link(
-    sandbox: &Sandbox,
-    component: &Component,
-    calling: Calling,
-) -> wasmtime::Result<(InstancePre<State>, ComponentExportIndex)> {
-    let mut linker = Linker::<State>::new(sandbox.engine());
+fn link(component: &Component, calling: Calling) -> wasmtime::Result<Linked> {
+    let mut linker = Linker::<State>::new(component.engine());
     match calling {
         Calling::Async => wasmtime_wasi::p2::add_to_linker_async(&mut linker)?,
         Calling::Sync => wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?,

@@ -1,13 +1,12 @@
-//! The one engine of the process: its settings, its pool of instances, and what every component is
-//! linked against.
+//! The sandbox of the process: components are compiled for it, loaded into its pools
+//! ([`crate::pool`]) and tried out.
 //!
-//! Two pooled engines in one process would reserve the address space twice, and a third would not
-//! fit, so a [`Sandbox`] is made once and cloned. Where a plugin's bytes come from, and that
+//! A second one would reserve the address space twice, and a third would not fit, so a [`Sandbox`]
+//! is made once and cloned. Where a plugin's bytes come from, and that
 //! compiled code is the code that was compiled, is the plugin directory's business: a file given to
 //! [`Sandbox::load`] is trusted.
 
 use std::hash::{Hash, Hasher};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,20 +14,22 @@ use std::time::{Duration, Instant};
 use oncue_core::definition::{ProcessAttributes, limits};
 use oncue_core::outcome::CallEnd;
 use sha2::{Digest, Sha256};
-use wasmtime::component::{Component, Linker};
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::Engine;
+use wasmtime::component::Component;
 
 use crate::classify::{Facts, classify, sentence};
 use crate::error::PluginError;
-use crate::interfaces::{self, Guest};
-use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
+use crate::interfaces::Guest;
+use crate::pool::{Place, Pool, Pools, TABLE_ELEMENTS, host_fault, settings};
 use crate::sink::Log;
 use crate::task::deadline::{Deadline, Ended, within};
 use crate::task::instance::new_store;
 use crate::task::limits::Limits;
 use crate::ticker::Ticker;
+use crate::worker;
 
 pub use crate::loaded::{Loaded, Needs};
+pub use crate::pool::{pools, slots};
 
 /// The shortest time in which a component is tried out, whatever its deadline: a host that is busy
 /// with other compilations must not refuse a plugin for it. Fuel bounds what the guest itself does.
@@ -39,39 +40,14 @@ pub const ON_MESSAGE: &str = "oncue:handler/on-message@0.1.0";
 /// The export by which a component is told that there is work.
 pub const ON_TRIGGER: &str = "oncue:handler/on-trigger@0.1.0";
 
-/// Most instances at a time, whatever the system allows.
-const MAX_SLOTS: u32 = 10_000;
-/// Fewest for which a pool is worth its while.
-const MIN_SLOTS: u32 = 16;
-/// Memory mappings of one live instance.
-const MAPS_PER_SLOT: u64 = 6;
-/// Memory mappings left for everything else in the process.
-const SPARE_MAPS: u64 = 5_000;
-/// The usual bound of mappings, where the system does not tell.
-const USUAL_MAPS: u64 = 65_530;
-
-/// Core instances of one component; an interpreter with its adapters has some twenty.
-const CORE_INSTANCES: u32 = 64;
-/// Largest core instance, in bytes without its memory and tables: those of interpreters pass one
-/// MiB.
-const CORE_INSTANCE_BYTES: usize = 4 << 20;
-/// Table elements that the pool holds for one table.
-const TABLE_ELEMENTS: usize = 1_000_000;
-/// Memory of an instance that stays with its slot: what an interpreter touches. Needs the page-map
-/// scan.
-const KEEP_MEMORY: usize = 2 << 20;
-/// The same for tables.
-const KEEP_TABLE: usize = 64 << 10;
-/// Slots given back to the system at once, where there is no page-map scan.
-const GIVE_BACK: usize = 16;
-/// Frames of a backtrace: enough to see a recursion.
-const BACKTRACE_FRAMES: usize = 32;
-
 /// How a sandbox is made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SandboxConfig {
     /// Instances at a time; none: what the system allows. Never more than that.
     pub slots: Option<u32>,
+    /// Pools that they are spread over ([`pools`]): one when not said, at most
+    /// [`crate::pool::MAX_POOLS`], and fewer where there are few slots.
+    pub pools: usize,
 }
 
 /// What a sandbox can give and enforce. A demand past it is refused when a plugin is loaded.
@@ -98,13 +74,12 @@ pub struct Smoked {
     pub memory: u64,
 }
 
-/// The engine and what guests are linked against. Cloning shares it; one is made for the process.
+/// The pools, and who advances their epochs. Cloning shares it; one is made for the process.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Inner>);
 
 struct Inner {
-    engine: Engine,
-    linker: Linker<Guest>,
+    pools: Pools,
     ticker: Ticker,
     limits: SandboxLimits,
     compatibility: String,
@@ -116,89 +91,6 @@ impl std::fmt::Debug for Sandbox {
             .field("limits", &self.0.limits)
             .finish_non_exhaustive()
     }
-}
-
-/// How many instances may live at a time: as configured, and never past what the system's bound of
-/// memory mappings allows. Past that bound the host itself would be refused memory.
-#[must_use]
-pub fn slots(configured: Option<u32>) -> u32 {
-    let maps = std::fs::read_to_string("/proc/sys/vm/max_map_count");
-    let maps = maps
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-        .unwrap_or(USUAL_MAPS);
-    let most = (maps.saturating_sub(SPARE_MAPS) / MAPS_PER_SLOT).min(u64::from(MAX_SLOTS));
-    let most = u32::try_from(most).unwrap_or(MAX_SLOTS).max(1);
-    configured.unwrap_or(most).clamp(1, most)
-}
-
-/// What decides how code is compiled; the same for the pool and for the child that compiles.
-fn settings() -> Config {
-    let mut config = Config::new();
-    config
-        .consume_fuel(true)
-        .epoch_interruption(true)
-        .concurrency_support(false)
-        // Many loaded modules make the system's unwinder slow; backtraces do not need it.
-        .native_unwind_info(false)
-        .wasm_backtrace_max_frames(NonZeroUsize::new(BACKTRACE_FRAMES));
-    config
-}
-
-/// The pool's settings for so many instances.
-fn pool(slots: u32) -> PoolingAllocationConfig {
-    let count = |limit: usize| u32::try_from(limit).unwrap_or(u32::MAX);
-    let mut pool = PoolingAllocationConfig::new();
-    pool.total_component_instances(slots)
-        .total_core_instances(slots.saturating_mul(8).max(2 * CORE_INSTANCES))
-        .total_memories(slots.saturating_mul(2))
-        .total_tables(slots.saturating_mul(4).max(2 * count(MAX_TABLES)))
-        .total_stacks(slots)
-        .max_core_instances_per_component(CORE_INSTANCES)
-        .max_memories_per_component(count(MAX_MEMORIES))
-        .max_tables_per_component(count(MAX_TABLES))
-        .max_tables_per_module(count(MAX_TABLES))
-        .max_core_instance_size(CORE_INSTANCE_BYTES)
-        .max_component_instance_size(CORE_INSTANCE_BYTES)
-        .table_elements(TABLE_ELEMENTS)
-        // The limiter has the last word; a slot is all that 32 bits can address anyway.
-        .max_memory_size(usize::try_from(limits::MAX_MEMORY).unwrap_or(usize::MAX));
-    if PoolingAllocationConfig::is_pagemap_scan_available() {
-        pool.pagemap_scan(Enabled::Yes)
-            .linear_memory_keep_resident(KEEP_MEMORY)
-            .table_keep_resident(KEEP_TABLE);
-    } else {
-        // Without the scan, what is kept is zeroed whole at each end: dearer than new pages.
-        pool.decommit_batch_size(GIVE_BACK);
-    }
-    pool
-}
-
-/// A pooled engine; with fewer slots, and at last without a pool, where the address space is short.
-fn pooled(slots: u32) -> Result<(Engine, u32, bool), PluginError> {
-    let mut fewer = slots;
-    while fewer >= MIN_SLOTS.min(slots) {
-        let mut config = settings();
-        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(fewer)));
-        match Engine::new(&config) {
-            Ok(engine) => return Ok((engine, fewer, true)),
-            Err(error) => tracing::warn!(
-                slots = fewer,
-                "the pool of instances cannot be reserved, a smaller one is tried: {error:#}"
-            ),
-        }
-        if fewer == 1 {
-            break;
-        }
-        fewer /= 2;
-    }
-    tracing::warn!("no pool of instances can be reserved; each instance costs more to make");
-    let engine = Engine::new(&settings()).map_err(host_fault)?;
-    Ok((engine, slots, false))
-}
-
-fn host_fault(error: wasmtime::Error) -> PluginError {
-    PluginError::Io(format!("the sandbox cannot be made: {error:#}"))
 }
 
 /// Compiles a component to what [`Sandbox::load`] reads. For a child process: it takes time and
@@ -261,21 +153,19 @@ impl Sandbox {
     /// # Errors
     /// [`PluginError::Io`] when the system refuses what even an engine without a pool needs.
     pub fn new(config: SandboxConfig) -> Result<Self, PluginError> {
-        let (engine, slots, pooled) = pooled(slots(config.slots))?;
-        let mut linker = Linker::new(&engine);
-        interfaces::add_to_linker(&mut linker).map_err(host_fault)?;
-        let ticker = Ticker::start(&engine)
+        let wanted = slots(config.slots);
+        let pools = Pools::reserve(wanted, config.pools)?;
+        let ticker = Ticker::start(pools.iter().map(|pool| &pool.engine))
             .map_err(|error| PluginError::Io(format!("the ticker cannot start: {error}")))?;
         let limits = SandboxLimits {
-            slots,
+            slots: pools.slots().min(wanted),
             max_memory: limits::MAX_MEMORY,
             max_table_elements: TABLE_ELEMENTS as u64,
-            pooled,
+            pooled: pools.pooled,
         };
-        let compatibility = compatibility(&engine);
+        let compatibility = compatibility(&pools.first().engine);
         Ok(Self(Arc::new(Inner {
-            engine,
-            linker,
+            pools,
             ticker,
             limits,
             compatibility,
@@ -295,12 +185,13 @@ impl Sandbox {
         &self.0.compatibility
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+    pub(crate) fn pools(&self) -> &Pools {
+        &self.0.pools
     }
 
-    pub(crate) fn linker(&self) -> &Linker<Guest> {
-        &self.0.linker
+    /// A place for an instance of the worker whose thread this is.
+    pub(crate) fn place(&self) -> Place<'_> {
+        self.0.pools.place(worker::number())
     }
 
     pub(crate) fn ticker(&self) -> &Ticker {
@@ -323,11 +214,12 @@ impl Sandbox {
         // SAFETY: the file is the unchanged output of `compile`, as the caller's contract above
         // says; that it is of an engine with the same settings and version is checked by wasmtime
         // itself.
-        let component = unsafe { Component::deserialize_file(&self.0.engine, serialized) };
-        let component = component.map_err(|error| {
+        let load = |pool: &Pool| unsafe { Component::deserialize_file(&pool.engine, serialized) };
+        let components = self.0.pools.iter().map(load).collect::<Result<Vec<_>, _>>();
+        let components = components.map_err(|error| {
             PluginError::Incompatible(format!("the compiled component does not fit: {error:#}"))
         })?;
-        Loaded::new(self, &component)
+        Loaded::new(self, &components)
     }
 
     /// Instantiates a component once under its limits, and drops the instance. Needs tokio's timers
@@ -346,10 +238,11 @@ impl Sandbox {
             [limits.deadline, limits.task_deadline].map(|time| time.max(TRY_OUT_MIN));
         let deadline = Arc::new(Deadline::new(each, task));
         let guest = Guest::new(None, &limits, &log, &deadline, false, None);
-        let mut store = new_store(self.engine(), guest, &limits).map_err(host_fault)?;
+        let place = self.place();
+        let mut store = new_store(place.engine(), guest, &limits).map_err(host_fault)?;
         let running = self.ticker().running();
         let (fuel, started) = (store.get_fuel().unwrap_or_default(), Instant::now());
-        let tried = loaded.try_out(&mut store);
+        let tried = loaded.in_pool(place.number()).try_out(&mut store);
         let ended = within(tried, &deadline, std::future::pending()).await;
         let time = started.elapsed();
         drop(running);
@@ -382,17 +275,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_never_pass_what_the_system_allows() {
-        let most = slots(None);
-        assert!((1..=MAX_SLOTS).contains(&most), "{most}");
-        assert_eq!(slots(Some(0)), 1);
-        assert_eq!(slots(Some(u32::MAX)), most);
-        assert_eq!(slots(Some(7)), 7.min(most));
-    }
-
-    #[test]
     fn code_compiled_by_the_child_fits_the_pool() {
-        let sandbox = Sandbox::new(SandboxConfig { slots: Some(16) }).expect("made");
+        let sandbox = Sandbox::new(SandboxConfig {
+            slots: Some(16),
+            ..SandboxConfig::default()
+        })
+        .expect("made");
         let child = compile_compatibility().expect("made");
         assert_eq!(sandbox.compatibility(), child);
         assert_eq!(child.len(), 64);

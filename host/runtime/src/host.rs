@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 
 use crate::engine::{Loaded, Sandbox};
 use crate::error::PluginError;
+use crate::pool::worker_count;
 use crate::secrets::Secrets;
 use crate::task;
 use crate::worker::Workers;
@@ -81,9 +82,7 @@ impl WasmTaskHost {
         workers: Option<NonZeroUsize>,
     ) -> Result<Self, PluginError> {
         let slots = sandbox.limits().slots as usize;
-        let cores = std::thread::available_parallelism();
-        let count = workers.or(cores.ok()).map_or(1, NonZeroUsize::get);
-        let workers = Workers::start(sandbox.clone(), count)
+        let workers = Workers::start(sandbox.clone(), worker_count(workers))
             .map_err(|error| PluginError::Io(format!("the workers cannot start: {error}")))?;
         Ok(Self {
             sandbox,

@@ -13,6 +13,7 @@ pub mod error;
 pub mod host;
 pub mod measure;
 pub mod plugin;
+pub mod pool;
 pub mod secrets;
 pub mod watch;
 

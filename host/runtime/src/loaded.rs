@@ -15,6 +15,7 @@ use crate::engine::Sandbox;
 use crate::error::PluginError;
 use crate::interfaces::Guest;
 use crate::limiter::{MAX_MEMORIES, MAX_TABLES};
+use crate::pool::Pool;
 use crate::style::{Bound, STYLES, StyleDef, is_offered};
 
 /// Bytes of a page of linear memory.
@@ -31,9 +32,8 @@ pub struct Needs {
 
 /// A component that is ready to be instantiated.
 pub struct Loaded {
-    pre: InstancePre<Guest>,
-    /// The styles it has, in the order of the table. Never empty.
-    bound: Vec<(&'static StyleDef, Bound)>,
+    /// One for each pool, in the order of the pools. Never empty.
+    linked: Vec<Linked>,
     imports: Vec<String>,
     exports: Vec<String>,
     needs: Needs,
@@ -42,17 +42,13 @@ pub struct Loaded {
 impl fmt::Debug for Loaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            bound,
             imports,
             exports,
             needs,
             ..
         } = self;
         f.debug_struct("Loaded")
-            .field(
-                "styles",
-                &bound.iter().map(|(def, _)| def.style).collect::<Vec<_>>(),
-            )
+            .field("styles", &self.styles().collect::<Vec<_>>())
             .field("imports", imports)
             .field("exports", exports)
             .field("needs", needs)
@@ -60,10 +56,66 @@ impl fmt::Debug for Loaded {
     }
 }
 
+/// A component in one pool.
+pub(crate) struct Linked {
+    pre: InstancePre<Guest>,
+    /// The styles it has, in the order of the table. Never empty.
+    bound: Vec<(&'static StyleDef, Bound)>,
+}
+
+impl Linked {
+    fn new(pool: &Pool, component: &Component) -> Result<Self, PluginError> {
+        let pre = pool.linker.instantiate_pre(component).map_err(|error| {
+            PluginError::WrongWorld(format!("the component does not fit this host: {error:#}"))
+        })?;
+        let bound: Vec<_> = STYLES
+            .iter()
+            .filter_map(|def| Some((*def, (def.bind)(&pre).ok()?)))
+            .collect();
+        Ok(Self { pre, bound })
+    }
+
+    /// The image that instances start from, off the first task's path.
+    fn prepare(&self) -> Result<(), PluginError> {
+        let prepared = self.pre.component().initialize_copy_on_write_image();
+        prepared.map_err(|error| {
+            PluginError::Io(format!(
+                "the component's memory image cannot be made: {error:#}"
+            ))
+        })
+    }
+
+    /// Its handler of that style.
+    pub(crate) fn bound(&self, style: Style) -> Option<(&'static StyleDef, &Bound)> {
+        let mut bound = self.bound.iter();
+        let (def, handler) = bound.find(|(def, _)| def.style == style)?;
+        Some((def, handler))
+    }
+
+    /// A new instance.
+    pub(crate) async fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Instance> {
+        self.pre.instantiate_async(&mut *store).await
+    }
+
+    /// Instantiates it and checks the types of every handler that it exports.
+    pub(crate) async fn try_out(&self, store: &mut Store<Guest>) -> wasmtime::Result<()> {
+        let instance = self.instantiate(store).await?;
+        for (_, bound) in &self.bound {
+            match bound {
+                Bound::EachMessage(caller) => caller.check(store.as_context_mut(), &instance)?,
+                Bound::Queue(handler) => handler.check(store.as_context_mut(), &instance)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Loaded {
-    /// Links a component and finds out how it wants to be called.
-    pub(crate) fn new(sandbox: &Sandbox, component: &Component) -> Result<Self, PluginError> {
-        let (shape, engine) = (component.component_type(), sandbox.engine());
+    /// Links a component, loaded into each pool of the sandbox, and finds out how it wants to be
+    /// called.
+    pub(crate) fn new(sandbox: &Sandbox, components: &[Component]) -> Result<Self, PluginError> {
+        let component = components.first().expect("there is always a pool");
+        let (shape, engine) = (component.component_type(), component.engine());
         let imports: Vec<_> = shape
             .imports(engine)
             .map(|(name, _)| name.to_owned())
@@ -81,39 +133,32 @@ impl Loaded {
         if !unknown.is_empty() {
             return Err(PluginError::UnknownImports { imports: unknown });
         }
-        let pre = sandbox
-            .linker()
-            .instantiate_pre(component)
-            .map_err(|error| {
-                PluginError::WrongWorld(format!("the component does not fit this host: {error:#}"))
-            })?;
-        let bound: Vec<_> = STYLES
-            .iter()
-            .filter_map(|def| Some((*def, (def.bind)(&pre).ok()?)))
+        let pools = sandbox.pools().iter().zip(components);
+        let linked: Result<Vec<_>, _> = pools
+            .map(|(pool, component)| Linked::new(pool, component))
             .collect();
-        if bound.is_empty() {
+        let linked = linked?;
+        if linked.iter().any(|linked| linked.bound.is_empty()) {
             return Err(PluginError::NoStyle { exports, imports });
         }
-        // Off the first task's path: the image that instances start from.
-        component
-            .initialize_copy_on_write_image()
-            .map_err(|error| {
-                PluginError::Io(format!(
-                    "the component's memory image cannot be made: {error:#}"
-                ))
-            })?;
+        linked.iter().try_for_each(Linked::prepare)?;
         Ok(Self {
-            pre,
-            bound,
+            linked,
             imports,
             exports,
             needs,
         })
     }
 
+    /// The component in the pool of that number.
+    pub(crate) fn in_pool(&self, number: usize) -> &Linked {
+        let linked = self.linked.get(number).or(self.linked.first());
+        linked.expect("it is loaded into each pool")
+    }
+
     /// How it may be called, by the handlers that it exports. Never empty.
     pub fn styles(&self) -> impl Iterator<Item = Style> {
-        self.bound.iter().map(|(def, _)| def.style)
+        self.in_pool(0).bound.iter().map(|(def, _)| def.style)
     }
 
     /// How it is called unless its definition says otherwise: the first of the table that fits.
@@ -124,11 +169,9 @@ impl Loaded {
             .expect("a component without a style is not loaded")
     }
 
-    /// Its handler of that style.
+    /// Its handler of that style, in whatever pool.
     pub(crate) fn bound(&self, style: Style) -> Option<(&'static StyleDef, &Bound)> {
-        let mut bound = self.bound.iter();
-        let (def, handler) = bound.find(|(def, _)| def.style == style)?;
-        Some((def, handler))
+        self.in_pool(0).bound(style)
     }
 
     /// Names of its imports.
@@ -149,29 +192,9 @@ impl Loaded {
         self.needs
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        self.pre.engine()
-    }
-
-    pub(crate) fn component(&self) -> &Component {
-        self.pre.component()
-    }
-
-    /// A new instance.
-    pub(crate) async fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Instance> {
-        self.pre.instantiate_async(&mut *store).await
-    }
-
-    /// Instantiates it and checks the types of every handler that it exports.
-    pub(crate) async fn try_out(&self, store: &mut Store<Guest>) -> wasmtime::Result<()> {
-        let instance = self.instantiate(store).await?;
-        for (_, bound) in &self.bound {
-            match bound {
-                Bound::EachMessage(caller) => caller.check(store.as_context_mut(), &instance)?,
-                Bound::Queue(handler) => handler.check(store.as_context_mut(), &instance)?,
-            }
-        }
-        Ok(())
+    /// The component in each pool.
+    pub(crate) fn components(&self) -> impl Iterator<Item = &Component> {
+        self.linked.iter().map(|linked| linked.pre.component())
     }
 }
 

@@ -68,8 +68,9 @@ impl Sandbox {
         let limits = Limits::new(&ProcessAttributes::default());
         let deadline = Arc::new(Deadline::new(limits.deadline, limits.task_deadline));
         let guest = Guest::new(None, &limits, &Log::new(0), &deadline, false, None);
-        let mut store = new_store(self.engine(), guest, &limits)?;
-        let module = Module::new(self.engine(), LOOP)?;
+        let place = self.place();
+        let mut store = new_store(place.engine(), guest, &limits)?;
+        let module = Module::new(place.engine(), LOOP)?;
         let took = finish(turn(&mut store, &module))?;
         let burnt = limits.fuel.saturating_sub(store.get_fuel()?);
         let nanos = took.as_nanos().max(1);
@@ -105,7 +106,11 @@ mod tests {
 
     #[test]
     fn a_fuel_rate_is_measured() {
-        let sandbox = Sandbox::new(SandboxConfig { slots: Some(16) }).expect("made");
+        let sandbox = Sandbox::new(SandboxConfig {
+            slots: Some(16),
+            ..SandboxConfig::default()
+        })
+        .expect("made");
         assert!(sandbox.run_loop().expect("runs") > 0);
         let rate = sandbox.measure_fuel_rate();
         assert!((MIN_FUEL_RATE..=MAX_FUEL_RATE).contains(&rate), "{rate}");

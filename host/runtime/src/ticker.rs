@@ -1,5 +1,5 @@
-//! The millisecond by which busy guests give way: an OS thread that advances the engine's epoch
-//! while some guest runs.
+//! The millisecond by which busy guests give way: an OS thread that advances the engines'
+//! epochs while some guest runs.
 //!
 //! It measures no deadline ([`crate::task::deadline`]). It only makes sure that a guest in a loop
 //! returns to its worker often enough for its deadline to be looked at. Parked while no guest runs,
@@ -92,13 +92,13 @@ impl State {
 pub(crate) struct Running<'a>(&'a State);
 
 impl Ticker {
-    /// Starts the thread. It holds the engine weakly, so that it never outlives it.
-    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
+    /// Starts the thread. It holds the engines weakly, so that it never outlives them.
+    pub(crate) fn start<'a>(engines: impl Iterator<Item = &'a Engine>) -> std::io::Result<Self> {
         let state = Arc::new(State::default());
-        let (shared, engine) = (Arc::clone(&state), engine.weak());
+        let (shared, engines) = (Arc::clone(&state), engines.map(Engine::weak).collect());
         let thread = std::thread::Builder::new()
             .name("oncue-ticker".to_owned())
-            .spawn(move || run(&shared, &engine))?;
+            .spawn(move || run(&shared, engines))?;
         Ok(Self {
             state,
             thread: Some(thread),
@@ -147,7 +147,7 @@ impl Drop for Ticker {
     }
 }
 
-fn run(state: &State, engine: &EngineWeak) {
+fn run(state: &State, engines: Vec<EngineWeak>) {
     let mut idle = 0;
     while !state.stop.load(Ordering::SeqCst) {
         if state.active.load(Ordering::SeqCst) == 0 && idle >= IDLE_TICKS {
@@ -162,9 +162,11 @@ fn run(state: &State, engine: &EngineWeak) {
             continue;
         }
         std::thread::sleep(TICK);
-        match engine.upgrade() {
-            Some(engine) => engine.increment_epoch(),
-            None => return,
+        for engine in &engines {
+            match engine.upgrade() {
+                Some(engine) => engine.increment_epoch(),
+                None => return,
+            }
         }
         let awaited = state.tick();
         idle = if !awaited && state.active.load(Ordering::SeqCst) == 0 {
@@ -182,7 +184,7 @@ mod tests {
     #[test]
     fn who_waits_for_ticks_is_woken_and_keeps_them_coming() {
         let engine = Engine::default();
-        let ticker = Ticker::start(&engine).expect("starts");
+        let ticker = Ticker::start([&engine].into_iter()).expect("starts");
         let mut patience = ticker.patience();
         let running = ticker.running();
         let mut running = Some(running);
@@ -206,7 +208,7 @@ mod tests {
     #[test]
     fn a_ticker_stops_when_it_is_dropped() {
         let engine = Engine::default();
-        let ticker = Ticker::start(&engine).expect("starts");
+        let ticker = Ticker::start([&engine].into_iter()).expect("starts");
         let running = ticker.running();
         assert_eq!(ticker.state.active.load(Ordering::SeqCst), 1);
         drop(running);

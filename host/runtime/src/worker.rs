@@ -8,6 +8,7 @@
 //! high lane, else all workers but one would leave a busy queue alone. Timers and locks are
 //! tokio's, on a runtime that is kept for them and runs no guest.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -301,7 +302,7 @@ impl Workers {
             let thread = std::thread::Builder::new().name(format!("oncue-worker-{number}"));
             workers
                 .threads
-                .push(thread.spawn(move || work(&pool, &handle, high_only))?);
+                .push(thread.spawn(move || work(&pool, &handle, number, high_only))?);
         }
         workers.timers = Some(timers);
         Ok(workers)
@@ -380,8 +381,19 @@ impl Drop for Workers {
     }
 }
 
+thread_local! {
+    /// The number of the worker whose thread this is; 0 on other threads.
+    static NUMBER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The number of the worker whose thread this is; 0 on other threads.
+pub(crate) fn number() -> usize {
+    NUMBER.get()
+}
+
 /// A worker's life.
-fn work(pool: &Arc<Pool>, timers: &Handle, high_only: bool) {
+fn work(pool: &Arc<Pool>, timers: &Handle, number: usize, high_only: bool) {
+    NUMBER.set(number);
     let _entered = timers.enter();
     let mut gave_way = None;
     while let Some(work) = pool.next(high_only, gave_way.take()) {

@@ -71,9 +71,9 @@ pub(crate) fn instances(
 ) -> anyhow::Result<Cost> {
     let (counting, over) = (AtomicBool::new(false), AtomicBool::new(false));
     let messages = AtomicU64::new(0);
-    let one = || -> anyhow::Result<()> {
+    let one = |thread: usize| -> anyhow::Result<()> {
         while !over.load(Ordering::Relaxed) {
-            let end = bare.run(message, times)?;
+            let end = bare.run(thread, message, times)?;
             anyhow::ensure!(end.puts == times, "a guest put {} of {times}", end.puts);
             if counting.load(Ordering::Relaxed) {
                 messages.fetch_add(u64::from(times), Ordering::Relaxed);
@@ -82,7 +82,9 @@ pub(crate) fn instances(
         Ok(())
     };
     let (took, spent) = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(one)).collect();
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || one(thread)))
+            .collect();
         std::thread::sleep(WARM);
         counting.store(true, Ordering::Relaxed);
         let (before, begun) = (Cpu::now(), Instant::now());

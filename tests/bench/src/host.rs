@@ -18,8 +18,8 @@ use oncue_manager::tasks::ComponentVersion;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
 use oncue_manager::tasks::probe::Probe;
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
-use oncue_runtime::engine::compile;
-use oncue_runtime::{Components, Loaded, Sandbox, WasmTaskHost};
+use oncue_runtime::engine::{compile, pools};
+use oncue_runtime::{Components, Loaded, Sandbox, SandboxConfig, WasmTaskHost};
 use oncue_store::Store;
 use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use oncue_store::memory::MemoryStore;
@@ -76,6 +76,14 @@ impl Setup {
             records: None,
         }
     }
+}
+
+/// A sandbox for so many instances, with pools as a host has them.
+pub(crate) fn sandbox(slots: u32) -> anyhow::Result<Sandbox> {
+    Ok(Sandbox::new(SandboxConfig {
+        slots: Some(slots),
+        pools: pools(None),
+    })?)
 }
 
 /// The echo sample, compiled and loaded.

@@ -333,10 +333,10 @@ pub(crate) fn bare(
         .map(|(folder, length)| RawLog::create(folder, length))
         .transpose()?;
     let is_logged = log.is_some();
-    let guests = || -> anyhow::Result<()> {
+    let guests = |thread: usize| -> anyhow::Result<()> {
         while let Some(numbers) = to_guests.take(1) {
             for number in numbers {
-                arrivals.note(number, bare.run(message, 1)?.entered);
+                arrivals.note(number, bare.run(thread, message, 1)?.entered);
             }
         }
         Ok(())
@@ -350,7 +350,9 @@ pub(crate) fn bare(
     };
     let before = Cpu::now();
     let (late, spent) = std::thread::scope(|scope| {
-        let mut running: Vec<_> = (0..threads).map(|_| scope.spawn(guests)).collect();
+        let mut running: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || guests(thread)))
+            .collect();
         if is_logged {
             running.push(scope.spawn(committer));
         }

@@ -99,8 +99,9 @@ pub(crate) fn ceiling(
     let shared = Shared::default();
     shared.lock().to_put = in_flight;
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| guests(&shared, bare, message));
+        for thread in 0..threads {
+            let shared = &shared;
+            scope.spawn(move || guests(shared, thread, bare, message));
         }
         let taken = commit(log, &shared, warm, measure);
         shared.lock().closed = true;
@@ -162,7 +163,7 @@ fn next_group(shared: &Shared) -> anyhow::Result<(usize, usize)> {
 }
 
 /// A thread of guests.
-fn guests(shared: &Shared, bare: &Bare, message: &Arc<Delivered>) {
+fn guests(shared: &Shared, thread: usize, bare: &Bare, message: &Arc<Delivered>) {
     loop {
         let mut stages = shared.lock();
         while stages.to_call == 0 || stages.closed {
@@ -176,7 +177,7 @@ fn guests(shared: &Shared, bare: &Bare, message: &Arc<Delivered>) {
         }
         stages.to_call -= 1;
         drop(stages);
-        let ran = bare.run(message, 1);
+        let ran = bare.run(thread, message, 1);
         let mut stages = shared.lock();
         match ran {
             Ok(end) if end.puts == 1 => stages.to_settle += 1,

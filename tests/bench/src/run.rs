@@ -53,10 +53,10 @@ impl Run {
         self.warming = false;
     }
 
-    /// A round begins. Round 0 warms up, for scenarios that make one more than [`Run::rounds`]: what
-    /// it samples and notes is dropped. It touches the memory that the later rounds use again, as a
-    /// host does that has run for a while; on a virtual machine a first touch of a page can cost
-    /// more than the message in it.
+    /// A round begins. Round 0 warms up, for scenarios that make one more than [`Run::rounds`]:
+    /// what it samples and notes is dropped. It touches the memory that the later rounds use
+    /// again, as a host does that has run for a while; on a virtual machine a first touch of a
+    /// page can cost more than the message in it.
     pub(crate) fn begin_round(&mut self, round: usize) {
         self.warming = round == 0;
     }

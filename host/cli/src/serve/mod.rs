@@ -16,6 +16,7 @@ pub(crate) mod signals;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ use oncue_core::code::Code;
 use oncue_manager::retention::Retention;
 use oncue_manager::traces::TraceConfig;
 use oncue_manager::{Handle, ManagerConfig, QueueManager, SystemClock};
+use oncue_runtime::engine::pools;
 use oncue_runtime::plugin::{
     Capacity, CompileCommand, Compiler, PluginDirectory, PluginDirectoryConfig, PluginKeys,
 };
@@ -158,11 +160,21 @@ fn open_store(config: &Config, home: &Home) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::new(store))
 }
 
+/// Threads for guests, if the configuration says how many.
+fn workers(config: &Config) -> Option<NonZeroUsize> {
+    let workers = config.number("workers");
+    workers.and_then(|count| NonZeroUsize::new(usize::try_from(count).ok()?))
+}
+
 fn make_sandbox(config: &Config) -> Result<Sandbox, Failure> {
     let slots = config
         .number("slots")
         .map(|slots| u32::try_from(slots).unwrap_or(u32::MAX));
-    let sandbox = Sandbox::new(SandboxConfig { slots }).context("the sandbox cannot be made")?;
+    let sandbox = Sandbox::new(SandboxConfig {
+        slots,
+        pools: pools(workers(config)),
+    })
+    .context("the sandbox cannot be made")?;
     if !sandbox.limits().pooled {
         tracing::warn!("the system refused the pool of instances: tasks start more slowly");
     }
@@ -239,11 +251,7 @@ pub(crate) fn start_host(
         "capacity for tasks"
     );
     let components = Components::default();
-    let workers = config
-        .number("workers")
-        .and_then(|count| usize::try_from(count).ok());
-    let workers = workers.and_then(std::num::NonZeroUsize::new);
-    let tasks = WasmTaskHost::new(sandbox.clone(), components.clone(), workers)
+    let tasks = WasmTaskHost::new(sandbox.clone(), components.clone(), workers(config))
         .context("the workers cannot be started")?
         .with_secrets(Secrets::new(
             config.optional("secrets-dir").map(PathBuf::from),

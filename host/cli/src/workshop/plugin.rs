@@ -31,8 +31,11 @@ pub(super) fn load(
     plugin: &Path,
     manifest: Option<&Path>,
 ) -> Result<Bench, Failure> {
-    let sandbox =
-        Sandbox::new(SandboxConfig { slots: Some(SLOTS) }).context("the sandbox cannot be made")?;
+    let sandbox = Sandbox::new(SandboxConfig {
+        slots: Some(SLOTS),
+        ..SandboxConfig::default()
+    })
+    .context("the sandbox cannot be made")?;
     let command = CompileCommand::this_binary().context("find this program, to compile with")?;
     let cache = cache_folder();
     let request = SingleRequest {

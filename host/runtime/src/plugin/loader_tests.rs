@@ -21,7 +21,11 @@ pub(in super::super) fn good() -> Vec<u8> {
 }
 
 pub(in super::super) fn sandbox() -> Sandbox {
-    Sandbox::new(SandboxConfig { slots: Some(16) }).expect("a sandbox")
+    Sandbox::new(SandboxConfig {
+        slots: Some(16),
+        ..SandboxConfig::default()
+    })
+    .expect("a sandbox")
 }
 
 struct Bench {

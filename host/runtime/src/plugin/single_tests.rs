@@ -20,7 +20,11 @@ fn load(
     manifest: Option<&Path>,
     cache: Option<&Path>,
 ) -> (Result<SinglePlugin, SingleFault>, usize) {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(4) }).expect("a sandbox");
+    let sandbox = Sandbox::new(SandboxConfig {
+        slots: Some(4),
+        ..SandboxConfig::default()
+    })
+    .expect("a sandbox");
     let request = SingleRequest {
         plugin,
         manifest,

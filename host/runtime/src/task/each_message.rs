@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oncue_core::definition::Style;
 use oncue_core::outcome::CallEnd;
 use oncue_manager::tasks::{CallReport, Delivered, Handler};
 use wasmtime::Store;
@@ -9,8 +10,11 @@ use wasmtime::component::Instance;
 
 use super::Run;
 use super::deadline::within;
+use crate::engine::{Loaded, Sandbox};
 use crate::interfaces::Guest;
-use crate::style::{Answer, Caller};
+use crate::loaded::Linked;
+use crate::pool::Place;
+use crate::style::{Answer, Bound, Caller, StyleDef};
 use crate::ticker::Patience;
 
 /// How long a task that has emptied its queue waits for the next message, in ticks of a
@@ -20,28 +24,39 @@ const LINGER_TICKS: u64 = 3;
 /// Calls a component for one message after the other.
 pub(super) struct EachMessage<'a> {
     run: Run,
-    caller: &'a dyn Caller,
+    sandbox: &'a Sandbox,
+    loaded: &'a Loaded,
+    style: Style,
     /// Messages that one instance handles.
     reuse: u32,
     /// The instance that may be used again.
-    live: Option<Live>,
+    live: Option<Live<'a>>,
     /// To wait for the next message with; made when it is first waited for.
     patience: Option<Patience>,
 }
 
-struct Live {
+/// An instance, or the store for one to come.
+struct Live<'a> {
     store: Store<Guest>,
-    instance: Instance,
+    instance: Option<Instance>,
+    /// The component in its pool, and how it is called there.
+    linked: &'a Linked,
+    caller: &'a dyn Caller,
     /// Messages that it has handled.
     uses: u32,
+    /// Its place. Dropped after what is in it.
+    _place: Place<'a>,
 }
 
 impl<'a> EachMessage<'a> {
-    pub(super) fn new(run: Run, caller: &'a dyn Caller, fresh: bool) -> Self {
-        let reuse = if fresh { 1 } else { run.limits.reuse };
+    /// For a component that has that style.
+    pub(super) fn new(run: Run, sandbox: &'a Sandbox, loaded: &'a Loaded, def: &StyleDef) -> Self {
+        let reuse = if def.fresh { 1 } else { run.limits.reuse };
         Self {
             run,
-            caller,
+            sandbox,
+            loaded,
+            style: def.style,
             reuse,
             live: None,
             patience: None,
@@ -53,34 +68,45 @@ impl<'a> EachMessage<'a> {
         self.run
     }
 
-    /// The instance to call: the last one while it may be used again, else none and a store for a
-    /// new one.
-    fn take(
-        &mut self,
-        message: &Arc<Delivered>,
-    ) -> Result<(Store<Guest>, Option<Instance>, u32), CallEnd> {
-        let Some(mut live) = self.live.take() else {
-            let store = self.run.open(Some((self.caller, message)))?;
-            return Ok((store, None, 0));
+    /// What to call: the last instance while it may be used again, else a store for a new one.
+    fn take(&mut self, message: &Arc<Delivered>) -> Result<Live<'a>, CallEnd> {
+        let failed = |error: wasmtime::Error| CallEnd::HostFailed(error.to_string());
+        if let Some(mut live) = self.live.take() {
+            let refilled = live.store.set_fuel(self.run.limits.fuel);
+            refilled.map_err(failed)?;
+            live.store.data_mut().limiter.begin_call();
+            return Ok(live);
+        }
+        let place = self.sandbox.place();
+        let linked = self.loaded.in_pool(place.number());
+        let Some((_, Bound::EachMessage(caller))) = linked.bound(self.style) else {
+            let why = format!("the component has no handler of {} style", self.style);
+            return Err(CallEnd::HostFailed(why));
         };
-        let refilled = live.store.set_fuel(self.run.limits.fuel);
-        refilled.map_err(|error| CallEnd::HostFailed(error.to_string()))?;
-        live.store.data_mut().limiter.begin_call();
-        Ok((live.store, Some(live.instance), live.uses))
+        let caller = caller.as_ref();
+        Ok(Live {
+            store: self.run.open(&place, Some((caller, message)))?,
+            instance: None,
+            linked,
+            caller,
+            uses: 0,
+            _place: place,
+        })
     }
 }
 
 /// Makes the instance if there is none yet, and calls it.
-async fn invoke(
-    run: &Run,
-    caller: &dyn Caller,
-    store: &mut Store<Guest>,
-    instance: &mut Option<Instance>,
-    message: &Arc<Delivered>,
-) -> Answer {
+async fn invoke(run: &Run, live: &mut Live<'_>, message: &Arc<Delivered>) -> Answer {
+    let Live {
+        store,
+        instance,
+        linked,
+        caller,
+        ..
+    } = live;
     let instance = match instance {
         Some(instance) => instance,
-        None => instance.insert(run.loaded.instantiate(&mut *store).await?),
+        None => instance.insert(linked.instantiate(&mut *store).await?),
     };
     store.data_mut().in_hand = Some(Arc::clone(message));
     run.session.entered(message);
@@ -91,22 +117,16 @@ impl Handler for EachMessage<'_> {
     async fn call(&mut self, message: &Arc<Delivered>) -> CallReport {
         self.run.deadline.renew();
         self.run.log.begin_call();
-        let (mut store, mut instance, uses) = match self.take(message) {
-            Ok(taken) => taken,
+        let mut live = match self.take(message) {
+            Ok(live) => live,
             Err(end) => return self.run.not_called(end),
         };
-        let call = invoke(&self.run, self.caller, &mut store, &mut instance, message);
+        let call = invoke(&self.run, &mut live, message);
         let ended = within(call, &self.run.deadline, self.run.session.stopped()).await;
-        let report = self.run.report(&store, ended);
-        let uses = uses + 1;
-        if let (CallEnd::Ok, Some(instance)) = (&report.end, instance)
-            && uses < self.reuse
-        {
-            self.live = Some(Live {
-                store,
-                instance,
-                uses,
-            });
+        let report = self.run.report(&live.store, ended);
+        live.uses += 1;
+        if report.end == CallEnd::Ok && live.instance.is_some() && live.uses < self.reuse {
+            self.live = Some(live);
         }
         report
     }

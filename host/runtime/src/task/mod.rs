@@ -18,6 +18,7 @@ use self::limits::Limits;
 use crate::classify::{Facts, classify};
 use crate::engine::{Loaded, Sandbox};
 use crate::interfaces::Guest;
+use crate::pool::Place;
 use crate::secrets::Given;
 use crate::sink::Log;
 use crate::style::{Answer, Bound, Caller};
@@ -41,20 +42,14 @@ pub(crate) async fn run(
         .all()
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     session.hide(hidden.collect());
-    let mut run = Run::new(
-        sandbox,
-        Arc::clone(&loaded),
-        Arc::clone(&session),
-        given,
-        &meter,
-    );
+    let mut run = Run::new(sandbox.clone(), Arc::clone(&session), given, &meter);
     match loaded.bound(session.spec().component.style) {
-        Some((def, Bound::EachMessage(caller))) => {
-            let mut handler = EachMessage::new(run, caller.as_ref(), def.fresh);
+        Some((def, Bound::EachMessage(_))) => {
+            let mut handler = EachMessage::new(run, &sandbox, &loaded, def);
             drain(&session, &mut handler).await;
             run = handler.end();
         }
-        Some((_, Bound::Queue(handler))) => whole_queue::run(&mut run, handler).await,
+        Some((_, Bound::Queue(_))) => whole_queue::run(&mut run, &sandbox, &loaded).await,
         // The host starts no task with a style that its component has not; the session then ends
         // with nothing taken.
         None => {}
@@ -65,7 +60,6 @@ pub(crate) async fn run(
 /// What all calls of one task share.
 pub(crate) struct Run {
     sandbox: Sandbox,
-    loaded: Arc<Loaded>,
     session: Arc<TaskSession>,
     limits: Limits,
     log: Log,
@@ -77,7 +71,6 @@ pub(crate) struct Run {
 impl Run {
     fn new(
         sandbox: Sandbox,
-        loaded: Arc<Loaded>,
         session: Arc<TaskSession>,
         given: Arc<Given>,
         meter: &Arc<Meter>,
@@ -89,7 +82,6 @@ impl Run {
             log: Log::new(limits.log).without(given),
             deadline: Arc::new(deadline),
             sandbox,
-            loaded,
             session,
             limits,
             fuel: 0,
@@ -97,10 +89,11 @@ impl Run {
         }
     }
 
-    /// A `wasmtime::Store` for a new instance, dressed by its style for the message that it is made
-    /// for.
+    /// A `wasmtime::Store` for a new instance in that place, dressed by its style for the message
+    /// that it is made for.
     fn open(
         &self,
+        place: &Place<'_>,
         message: Option<(&dyn Caller, &Arc<Delivered>)>,
     ) -> Result<Store<Guest>, CallEnd> {
         let refills = self.session.spec().component.style.works_the_queue();
@@ -113,7 +106,7 @@ impl Run {
             refills,
             message,
         );
-        instance::new_store(self.loaded.engine(), guest, &self.limits)
+        instance::new_store(place.engine(), guest, &self.limits)
             .map_err(|error| CallEnd::HostFailed(format!("an instance cannot be made: {error}")))
     }
 

@@ -5,23 +5,27 @@ use wasmtime::Store;
 
 use super::Run;
 use super::deadline::within;
+use crate::engine::{Loaded, Sandbox};
 use crate::interfaces::Guest;
-use crate::style::{Answer, OnTrigger};
+use crate::loaded::Linked;
+use crate::style::{Answer, Bound};
 
 /// Calls the handler and lets the session commit or undo what is still open.
-pub(super) async fn run(run: &mut Run, handler: &OnTrigger) {
-    let report = call(run, handler).await;
+pub(super) async fn run(run: &mut Run, sandbox: &Sandbox, loaded: &Loaded) {
+    let report = call(run, sandbox, loaded).await;
     trigger_style::end(&run.session, report).await;
 }
 
-async fn call(run: &mut Run, handler: &OnTrigger) -> CallReport {
+async fn call(run: &mut Run, sandbox: &Sandbox, loaded: &Loaded) -> CallReport {
     run.deadline.renew();
-    let mut store = match run.open(None) {
+    // Held until the store is gone, which is declared after it.
+    let place = sandbox.place();
+    let mut store = match run.open(&place, None) {
         Ok(store) => store,
         Err(end) => return run.not_called(end),
     };
     let ended = within(
-        invoke(run, handler, &mut store),
+        invoke(run, loaded.in_pool(place.number()), &mut store),
         &run.deadline,
         run.session.stopped(),
     )
@@ -29,10 +33,12 @@ async fn call(run: &mut Run, handler: &OnTrigger) -> CallReport {
     run.report(&store, ended)
 }
 
-async fn invoke(run: &Run, handler: &OnTrigger, store: &mut Store<Guest>) -> Answer {
-    let instance = run.loaded.instantiate(&mut *store).await?;
+async fn invoke(run: &Run, linked: &Linked, store: &mut Store<Guest>) -> Answer {
+    let spec = run.session.spec();
+    let Some((_, Bound::Queue(handler))) = linked.bound(spec.component.style) else {
+        return Err(wasmtime::format_err!("the component has no such handler"));
+    };
+    let instance = linked.instantiate(&mut *store).await?;
     run.session.guest_begins();
-    handler
-        .call(store, &instance, &run.session.spec().trigger)
-        .await
+    handler.call(store, &instance, &spec.trigger).await
 }

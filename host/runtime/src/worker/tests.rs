@@ -13,7 +13,11 @@ const BOUND: Duration = Duration::from_secs(60);
 const MAX_ANSWERS: usize = 1000;
 
 fn workers(count: usize) -> Workers {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(16) }).expect("a sandbox");
+    let sandbox = Sandbox::new(SandboxConfig {
+        slots: Some(16),
+        ..SandboxConfig::default()
+    })
+    .expect("a sandbox");
     Workers::start(sandbox, count).expect("workers")
 }
 

@@ -28,7 +28,13 @@ const BOUND: Duration = Duration::from_secs(120);
 /// The sandbox of this process.
 pub(crate) fn sandbox() -> Sandbox {
     static SANDBOX: OnceLock<Sandbox> = OnceLock::new();
-    let make = || Sandbox::new(SandboxConfig { slots: Some(64) }).expect("a sandbox");
+    let make = || {
+        Sandbox::new(SandboxConfig {
+            slots: Some(64),
+            pools: 2,
+        })
+        .expect("a sandbox")
+    };
     SANDBOX.get_or_init(make).clone()
 }
 

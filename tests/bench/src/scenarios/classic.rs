@@ -5,8 +5,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use oncue_runtime::{Sandbox, SandboxConfig};
-
 use super::Scenario;
 use crate::classic::{Host, Initiation, Monitor, Shape, closed, open, outage};
 use crate::host;
@@ -43,7 +41,7 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
 
 async fn all(run: &mut Run) -> anyhow::Result<()> {
     notes(run);
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     // What the classic contender could do, by shape; the first round sets the rates of all.
     let mut saturation = HashMap::new();

@@ -5,7 +5,6 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use oncue_runtime::bare::{Bare, Calling};
-use oncue_runtime::{Sandbox, SandboxConfig};
 
 use super::Scenario;
 use crate::path::{self, Kept, Way};
@@ -32,7 +31,7 @@ const CONTENDERS: [(&str, Option<Kept>, usize); 6] = [
 ];
 
 fn run(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     let bare = Bare::new(&sandbox, &echo, Calling::Async)?;
     let message = floor::message(LENGTH);

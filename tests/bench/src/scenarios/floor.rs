@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use oncue_runtime::bare::{Bare, Calling};
-use oncue_runtime::{Sandbox, SandboxConfig};
 
 use super::Scenario;
 use crate::raw_log::RawLog;
@@ -23,7 +22,7 @@ const LENGTH: usize = 1024;
 const BATCH: u32 = 16;
 
 fn run(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     let asynchronous = Bare::new(&sandbox, &echo, Calling::Async)?;
     let synchronous = Bare::new(&sandbox, &echo, Calling::Sync)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use oncue_core::definition::QueuePatch;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
-use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
+use oncue_runtime::{Loaded, Sandbox};
 use serde_json::json;
 
 use super::Scenario;
@@ -53,7 +53,7 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     for round in 0..run.rounds() {
         if round == 0 || !run.quick {

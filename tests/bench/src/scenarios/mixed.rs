@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
+use oncue_runtime::{Loaded, Sandbox};
 
 use super::Scenario;
 use crate::host::{self, Serving, Setup};
@@ -26,7 +26,7 @@ const RATE: f64 = 500.0;
 const HOGS: usize = 4;
 
 fn run(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let (echo, spins) = (
         host::load_echo(&sandbox)?,
         host::load(&sandbox, oncue_artifacts::SPINS)?,

@@ -33,8 +33,6 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
 mod built_in {
     use std::time::Duration;
 
-    use oncue_runtime::{Sandbox, SandboxConfig};
-
     use crate::host;
     use crate::peers::{
         Contender, InProcess, Kind, Nats, Node, OverHttp, Postgres, Rabbit, Redis, Sync, handled,
@@ -114,7 +112,7 @@ mod built_in {
         };
         let (note, side) = OverHttp::start(&home.join("oncue")).await?;
         add(OURS, Some((note, Side::OverHttp(side))));
-        let sandbox = Sandbox::new(SandboxConfig { slots: Some(100) })?;
+        let sandbox = host::sandbox(100)?;
         let echo = host::load_echo(&sandbox)?;
         let (note, side) = InProcess::start(&home.join("in-process"), &sandbox, &echo).await?;
         add("oncue-in-process", Some((note, Side::InProcess(side))));

@@ -15,7 +15,7 @@ use oncue_core::names::QueueName;
 use oncue_manager::Handle;
 use oncue_manager::handle::{DEFAULT_LEASE, GetRequest};
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
-use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
+use oncue_runtime::{Loaded, Sandbox};
 use oncue_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use serde_json::json;
 
@@ -74,7 +74,7 @@ async fn all(run: &mut Run) -> anyhow::Result<()> {
         "log",
         "append and fdatasync by one thread that takes all records that wait",
     );
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(100) })?;
+    let sandbox = host::sandbox(100)?;
     let echo = host::load_echo(&sandbox)?;
     let time = run.size(Duration::from_millis(1500), Duration::from_millis(150));
     for round in 0..run.rounds() {

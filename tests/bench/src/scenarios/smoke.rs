@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use oncue_runtime::bare::{Bare, Calling};
-use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
+use oncue_runtime::{Loaded, Sandbox};
 use oncue_store::Store;
 
 use super::Scenario;
@@ -36,7 +36,7 @@ fn run(run: &mut Run) -> anyhow::Result<()> {
 }
 
 async fn all(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     let bare = Bare::new(&sandbox, &echo, Calling::Async)?;
     let message = floor::message(LENGTH);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use oncue_core::names::QueueName;
 use oncue_manager::Handle;
 use oncue_manager::tasks::port::{PutOptions, PutRequest};
-use oncue_runtime::{Sandbox, SandboxConfig};
+use oncue_runtime::Sandbox;
 
 use super::Scenario;
 use crate::host::{self, Serving, Setup};
@@ -49,7 +49,7 @@ const IN_FLIGHT: u64 = 256;
 const SETTLE: Duration = Duration::from_secs(60);
 
 fn run(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let mut setup = Setup::echo(&host::load_echo(&sandbox)?, false);
     setup.records = Some(RECORDS);
     for serving in &mut setup.serving {

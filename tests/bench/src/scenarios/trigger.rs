@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use oncue_manager::tasks::Delivered;
 use oncue_runtime::bare::{Bare, Calling};
-use oncue_runtime::{Loaded, Sandbox, SandboxConfig};
+use oncue_runtime::{Loaded, Sandbox};
 
 use super::Scenario;
 use crate::floor;
@@ -122,7 +122,7 @@ struct Ground {
 }
 
 fn run(run: &mut Run) -> anyhow::Result<()> {
-    let sandbox = Sandbox::new(SandboxConfig { slots: Some(1000) })?;
+    let sandbox = host::sandbox(1000)?;
     let echo = host::load_echo(&sandbox)?;
     let ground = Ground {
         bare: Bare::new(&sandbox, &echo, Calling::Async)?,

@@ -38,7 +38,11 @@ pub(crate) struct Host {
 impl Host {
     /// One that serves `echo` into `echo.out`.
     pub(crate) async fn start(persistent: bool) -> Self {
-        let sandbox = Sandbox::new(SandboxConfig { slots: Some(16) }).expect("a sandbox");
+        let sandbox = Sandbox::new(SandboxConfig {
+            slots: Some(16),
+            ..SandboxConfig::default()
+        })
+        .expect("a sandbox");
         let directory = tempfile::tempdir().expect("a directory");
         let code = directory.path().join("echo.cwasm");
         let component = std::fs::read(ECHO).expect("the echo sample");

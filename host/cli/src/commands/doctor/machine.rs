@@ -104,7 +104,10 @@ pub(super) fn pool_of(configured: Option<u64>, limits: SandboxLimits) -> Line {
 /// Whether the pool of instances can be reserved: tried, and given back.
 pub(super) fn pool(configured: Option<u64>) -> Line {
     let slots = wanted_slots(configured);
-    match Sandbox::new(SandboxConfig { slots }) {
+    match Sandbox::new(SandboxConfig {
+        slots,
+        ..SandboxConfig::default()
+    }) {
         Ok(sandbox) => pool_of(configured, sandbox.limits()),
         Err(error) => Line::fail(
             "instance pool",
