@@ -55,11 +55,11 @@ impl Index {
     ) {
         match effect {
             Effect::MakeQueue(number, name) => {
-                self.names.insert(name.clone(), number);
+                self.numbers.insert(name.clone(), number);
                 self.queues.insert(number, Box::new(Queue::new(name)));
             }
             Effect::DeleteQueue(name) => {
-                if let Some(number) = self.names.remove(&name) {
+                if let Some(number) = self.numbers.remove(&name) {
                     // Its last change was told when its last message went.
                     self.queues.remove(&number);
                     self.loose.keys.retain(|(queue, _), _| *queue != number);

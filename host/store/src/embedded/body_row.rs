@@ -18,6 +18,9 @@ use crate::StoreError;
 /// Bytes before the header in a body row's payload.
 const BODY_PREFIX_BYTES: usize = 12;
 
+/// What most headers fit into, in bytes: they are encoded without a detour over the heap.
+const SMALL_HEADER_BYTES: usize = 320;
+
 /// Set in the length of a body row's header when its identity stands in two numbers. Format 1
 /// wrote it as text and is still read.
 const PLAIN_HEADER: u32 = 1 << 31;
@@ -36,30 +39,26 @@ pub(super) struct BodyRow {
 }
 
 impl BodyRow {
-    /// A body row. `buffer` is for use within: with one for all calls there is one allocation a
-    /// row.
-    pub(super) fn seal(
-        key: &[u8],
-        queue: u32,
-        header: &Header,
-        parts: u32,
-        body: &[u8],
-        buffer: &mut Vec<u8>,
-    ) -> Row {
-        buffer.clear();
-        buffer.extend_from_slice(&[0; BODY_PREFIX_BYTES]);
+    /// A body row.
+    pub(super) fn seal(key: &[u8], queue: u32, header: &Header, parts: u32, body: &[u8]) -> Row {
         let header = HeaderRow::of(header);
-        let mut prefix = postcard::to_extend(&header, std::mem::take(buffer))
-            .expect("headers are plain data, which always has a form");
-        let length = u32::try_from(prefix.len() - BODY_PREFIX_BYTES)
-            .expect("headers are bounded by the manager");
+        let mut small = [0; SMALL_HEADER_BYTES];
+        if let Ok(header) = postcard::to_slice(&header, &mut small) {
+            return Self::seal_encoded(key, queue, header, parts, body);
+        }
+        let header =
+            postcard::to_stdvec(&header).expect("headers are plain data, which always has a form");
+        Self::seal_encoded(key, queue, &header, parts, body)
+    }
+
+    fn seal_encoded(key: &[u8], queue: u32, header: &[u8], parts: u32, body: &[u8]) -> Row {
+        let length = u32::try_from(header.len()).expect("headers are bounded by the manager");
+        let mut prefix = [0; BODY_PREFIX_BYTES];
         let numbers = [queue, length | PLAIN_HEADER, parts];
         for (place, number) in prefix.chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        let row = seal(Space::Body, key, &[&prefix, body]);
-        *buffer = prefix;
-        row
+        seal(Space::Body, key, &[&prefix, header, body])
     }
 
     /// Reads a body row.
@@ -201,8 +200,7 @@ mod tests {
             size: 4,
         };
         let key = super::super::layout::body(9);
-        let mut buffer = Vec::new();
-        let new = BodyRow::seal(&key, 6, &header, 0, b"body", &mut buffer);
+        let new = BodyRow::seal(&key, 6, &header, 0, b"body");
         let text = postcard::to_stdvec(&header).expect("it is plain data");
         let length = u32::try_from(text.len())
             .expect("it is short")

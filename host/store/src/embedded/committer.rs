@@ -21,6 +21,7 @@ use super::check::Room;
 use super::early::Noted;
 use super::engine::{Engine, WriteFault};
 use super::plan::{Batch, Progress, stopped};
+use super::sealed::Sealed;
 use super::shared::Shared;
 use crate::{Commit, CommitAnswer, CommitError, StopReason};
 
@@ -65,6 +66,7 @@ impl Inbox {
             answer,
             bytes,
             noted,
+            sealed: Vec::new(),
             waited: false,
         });
     }
@@ -89,6 +91,8 @@ pub(super) struct Waiting {
     pub(super) bytes: u64,
     /// Its puts that tasks may begin on, or that hold up such.
     pub(super) noted: Vec<Noted>,
+    /// Rows of its puts' bodies, if who submitted it has made them.
+    pub(super) sealed: Vec<Option<Sealed>>,
     /// A batch went before it, so that who has its message in hand can settle it in the next.
     pub(super) waited: bool,
 }
@@ -283,6 +287,7 @@ impl Committer {
             unit,
             answer,
             noted,
+            sealed,
             ..
         } = waiting;
         // One unit at a time: takes and releases get their turn in between.
@@ -294,7 +299,7 @@ impl Committer {
             .collect();
         let removed = batch.removed.len();
         let planned = batch.check(engine, &mut index, &unit, room);
-        match planned.and_then(|checked| batch.plan(engine, &index, unit, checked, early)) {
+        match planned.and_then(|checked| batch.plan(engine, &index, unit, checked, early, sealed)) {
             Ok(receipt) => {
                 for sequence in settled {
                     index.mark_committing(sequence, true);

@@ -81,7 +81,7 @@ pub(super) struct Early {
 /// Whether a put of this unit may be taken before it is durable: an application's one message,
 /// with no key, group, delay or end, whose body is in one piece. Who gets by correlation id sees
 /// only what is durable, as everybody does.
-fn may_be_taken(unit: &Unit, put: &Put) -> bool {
+pub(super) fn may_be_taken(unit: &Unit, put: &Put) -> bool {
     let Header {
         group,
         persistent,
@@ -104,7 +104,7 @@ fn may_be_taken(unit: &Unit, put: &Put) -> bool {
 
 impl Early {
     /// Whether puts to the queue are noted.
-    fn follows(&self, queue: &QueueName) -> bool {
+    pub(super) fn follows(&self, queue: &QueueName) -> bool {
         self.queues.contains_key(queue)
     }
 

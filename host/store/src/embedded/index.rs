@@ -23,6 +23,7 @@ use super::facts::{Facts, Held, Standing, own_counts};
 use super::group::Group;
 use super::layout::{self, Key, QueueNo, Space};
 use super::recent::Recent;
+use super::sealed::Numbers;
 use super::warm::Warm;
 use super::window::Window;
 use crate::{ChangeSink, KnownKey, StoreError};
@@ -129,7 +130,7 @@ impl Queue {
 pub(super) struct Index {
     /// Boxed: a table has room for twice as many as there are.
     pub(super) queues: QuickMap<QueueNo, Box<Queue>>,
-    pub(super) names: QuickMap<QueueName, QueueNo>,
+    pub(super) numbers: Numbers,
     pub(super) held: QuickMap<u64, Held>,
     pub(super) groups: HashMap<Key, Group>,
     /// The groups of which each owner has members in hand.
@@ -164,7 +165,7 @@ impl Index {
     pub(super) fn new(view: Snapshot, window_rows: usize) -> Self {
         Self {
             queues: QuickMap::default(),
-            names: QuickMap::default(),
+            numbers: Numbers::default(),
             held: QuickMap::default(),
             groups: HashMap::new(),
             hands: QuickMap::default(),
@@ -216,7 +217,7 @@ impl Index {
     }
 
     pub(super) fn number(&self, name: &QueueName) -> Option<QueueNo> {
-        self.names.get(name).copied()
+        self.numbers.get(name)
     }
 
     /// Changes a queue's counts; the sink hears of it at the next [`Index::tell`].

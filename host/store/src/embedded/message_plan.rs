@@ -10,6 +10,7 @@ use super::facts::{Facts, Standing, own_counts};
 use super::layout::{self, QueueNo, Space};
 use super::look::PART_BYTES;
 use super::plan::{Batch, Planned};
+use super::sealed::Sealed;
 
 impl Batch {
     /// Rows of a persistent message that changes its place. `letter` is set when its dead-letter
@@ -202,11 +203,15 @@ impl Batch {
         header: &Header,
         body: &Bytes,
         parts: u32,
+        sealed: Option<Sealed>,
     ) -> Row {
         let sequence = header.id.sequence.0;
         let key = layout::body(sequence);
         let inline: &[u8] = if parts == 0 { body } else { &[] };
-        let row = BodyRow::seal(&key, number, header, parts, inline, &mut self.buffer);
+        let row = match sealed {
+            Some(Sealed { queue, row }) if queue == number => row,
+            _ => BodyRow::seal(&key, number, header, parts, inline),
+        };
         self.set_own(Space::Body, key, Planned::Sealed(row.clone()));
         if parts > 0 {
             let length = usize::try_from(PART_BYTES).expect("a part fits into memory");

@@ -47,6 +47,7 @@ mod plan;
 mod rebuild;
 mod recent;
 mod recovery;
+mod sealed;
 mod select;
 mod shared;
 mod store;

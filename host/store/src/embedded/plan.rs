@@ -25,6 +25,7 @@ use super::group_plan::GroupWork;
 use super::index::Index;
 use super::layout::{self, Key, QueueNo, Space};
 use super::message_plan::parts_of;
+use super::sealed::Sealed;
 use super::warm::{Warm, WarmMessage};
 use crate::{CommitError, StoreError};
 use oncue_core::quick_hash::{QuickMap, QuickSet};
@@ -136,8 +137,6 @@ pub(super) struct Batch {
     pub(super) deferred: QuickMap<u64, Deferred>,
     /// Those that were removed so: nothing of them is written.
     pub(super) removed: Vec<u64>,
-    /// For use within the sealing of bodies.
-    pub(super) buffer: Vec<u8>,
     pub(super) effects: Vec<Effect>,
     pub(super) groups: BTreeMap<Key, GroupWork>,
     /// Change of the durable counts.
@@ -161,7 +160,6 @@ impl Batch {
             own: Vec::new(),
             deferred: QuickMap::default(),
             removed: Vec::new(),
-            buffer: Vec::new(),
             effects: Vec::new(),
             groups: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -181,7 +179,8 @@ impl Batch {
         !self.rows.is_empty() || !self.own.is_empty()
     }
 
-    /// Plans a unit that was found applicable.
+    /// Plans a unit that was found applicable. `sealed` are rows of its puts' bodies, if there are
+    /// any.
     ///
     /// # Errors
     /// A failed read of an old task row; nothing of the unit is planned then.
@@ -192,6 +191,7 @@ impl Batch {
         unit: Unit,
         checked: Checked,
         early: Option<OwnerId>,
+        sealed: Vec<Option<Sealed>>,
     ) -> Result<Receipt, CommitError> {
         let replaced = match &unit.task {
             Some(row) => self
@@ -211,14 +211,16 @@ impl Batch {
             };
             self.plan_settle(held, settle.disposition, to);
         }
+        let mut sealed = sealed.into_iter();
         for (put, answer) in unit.puts.into_iter().zip(&checked.answers) {
+            let sealed = sealed.next().flatten();
             if !answer.repeated {
                 let number = self
                     .number(index, &put.queue)
                     .expect("the check has found the queue");
                 match early {
                     Some(owner) => self.defer(put, number, owner),
-                    None => self.plan_put(put, number),
+                    None => self.plan_put(put, number, sealed),
                 }
             }
         }
@@ -260,7 +262,7 @@ impl Batch {
     pub(super) fn plan_deferred(&mut self) {
         for (_, Deferred { put, queue, .. }) in std::mem::take(&mut self.deferred) {
             *self.depths.entry(queue).or_default() -= 1;
-            self.plan_put(put, queue);
+            self.plan_put(put, queue, None);
         }
     }
 
@@ -399,7 +401,7 @@ impl Batch {
         });
     }
 
-    fn plan_put(&mut self, put: Put, number: QueueNo) {
+    fn plan_put(&mut self, put: Put, number: QueueNo, sealed: Option<Sealed>) {
         let mut header = put.header;
         header.size = put.body.len() as u64;
         let id = header.id;
@@ -435,7 +437,7 @@ impl Batch {
             });
             return;
         }
-        let row = self.plan_body(number, &header, &put.body, parts);
+        let row = self.plan_body(number, &header, &put.body, parts, sealed);
         if let Some(id) = &facts.correlation {
             let key = layout::correlation(number, id, facts.priority, facts.sequence);
             self.set(Space::Correlation, key, Planned::Bare);

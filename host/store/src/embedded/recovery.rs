@@ -369,7 +369,7 @@ fn add_queue(index: &mut Index, number: QueueNo, name: QueueName, row: &QueueRow
             };
         }
     }
-    index.names.insert(name, number);
+    index.numbers.insert(name, number);
     index.queues.insert(number, Box::new(queue));
 }
 

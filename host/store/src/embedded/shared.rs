@@ -20,6 +20,7 @@ use super::index::Index;
 use super::layout::{self, Space};
 use super::options::EmbeddedOptions;
 use super::plan::{Batch, Effect, Progress};
+use super::sealed::Numbers;
 use crate::fail_point;
 use crate::histogram::Histogram;
 use crate::{StopReason, StoreError};
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     /// `None` while it could not be opened again, and after the end.
     pub(super) engine: RwLock<Option<Engine>>,
     pub(super) index: Mutex<Index>,
+    pub(super) numbers: Numbers,
     pub(super) inbox: Mutex<Inbox>,
     /// Messages that tasks may begin on before they are durable.
     pub(super) early: Mutex<Early>,
@@ -75,6 +77,7 @@ impl Shared {
             options,
             home,
             engine: RwLock::new(Some(engine)),
+            numbers: index.numbers.clone(),
             index: Mutex::new(index),
             inbox: Mutex::new(Inbox::default()),
             early: Mutex::default(),

@@ -75,7 +75,8 @@ impl Store for EmbeddedStore {
         index.tell();
     }
 
-    fn commit(&self, unit: Unit) -> Commit {
+    fn commit(&self, mut unit: Unit) -> Commit {
+        let sealed = self.shared.seal(&mut unit);
         let (answer, commit) = Commit::pending(&unit);
         let bytes = weight(&unit);
         let mut inbox = self.shared.inbox.lock();
@@ -98,6 +99,7 @@ impl Store for EmbeddedStore {
             answer,
             bytes,
             noted,
+            sealed,
             waited: false,
         });
         drop(inbox);
