@@ -145,27 +145,37 @@ impl Committer {
 
     /// Works until the store closes. Gives back what a clean end has to write.
     pub(super) fn run(mut self) -> Progress {
-        while let Some(units) = self.gather() {
-            self.process(units);
+        // Changes places with what has gathered, so that neither grows anew for each batch.
+        let mut units = VecDeque::new();
+        while self.gather(&mut units) {
+            self.process(&mut units);
+            if units.capacity() > BATCH_UNITS_MAX {
+                units = VecDeque::new();
+            }
         }
         self.progress
     }
 
-    /// Waits for units, and takes what fits into one batch.
-    fn gather(&self) -> Option<Vec<Waiting>> {
+    /// Waits for units, and takes what fits into one batch; false when there are none any more.
+    fn gather(&self, units: &mut VecDeque<Waiting>) -> bool {
         let mut inbox = self.shared.inbox.lock();
         inbox.under_way = false;
         while (inbox.units.is_empty() || inbox.paused) && !inbox.poked {
             if inbox.closing {
                 if inbox.units.is_empty() {
-                    return None;
+                    return false;
                 }
                 break;
             }
             self.shared.arrived.wait(&mut inbox);
         }
         inbox.poked = false;
-        let mut units = Vec::new();
+        inbox.under_way = true;
+        if inbox.units.len() <= BATCH_UNITS_MAX && inbox.bytes <= BATCH_BYTES_MAX {
+            std::mem::swap(units, &mut inbox.units);
+            inbox.bytes = 0;
+            return true;
+        }
         let mut bytes = 0_u64;
         while units.len() < BATCH_UNITS_MAX
             && bytes < BATCH_BYTES_MAX
@@ -173,13 +183,13 @@ impl Committer {
         {
             bytes += waiting.bytes;
             inbox.bytes = inbox.bytes.saturating_sub(waiting.bytes);
-            units.push(waiting);
+            units.push_back(waiting);
         }
-        inbox.under_way = true;
-        Some(units)
+        true
     }
 
-    fn process(&mut self, units: Vec<Waiting>) {
+    /// Does with all of them what can be done.
+    fn process(&mut self, units: &mut VecDeque<Waiting>) {
         if let Some(StopReason::SyncFailed) = self.shared.stop_reason() {
             let why = "a sync failed; restart, so that what is on disk can be read back".to_owned();
             self.refuse(units, &CommitError::Stopped(why));
@@ -212,7 +222,7 @@ impl Committer {
     }
 
     /// Plans all units that can be applied; refuses the others.
-    fn plan(&self, engine: &Engine, units: Vec<Waiting>) -> Option<Prepared> {
+    fn plan(&self, engine: &Engine, units: &mut VecDeque<Waiting>) -> Option<Prepared> {
         let room = Room {
             disk_full: self.shared.stop_reason() == Some(StopReason::Full),
             loose_bytes_max: self.shared.options.volatile_bytes_max,
@@ -221,15 +231,18 @@ impl Committer {
         let mut batch = Batch::new(self.progress.clone());
         // Room at once instead of by doubling, which moves what is there already.
         let [rows, effects] = self.last.map(|last| last.min(BATCH_UNITS_MAX));
-        batch.own.reserve(rows);
-        batch.effects.reserve(effects);
+        batch.own.reserve(rows + rows / 4);
+        batch.effects.reserve(effects + effects / 4);
+        batch.ids.reserve(units.len());
+        let noted = units.iter().filter(|waiting| !waiting.noted.is_empty());
+        let noted = noted.count();
+        batch.deferred.reserve(noted);
         let mut prepared = Prepared {
             batch,
             answers: Vec::with_capacity(units.len()),
-            noted: Vec::new(),
+            noted: Vec::with_capacity(noted),
         };
-        let mut can_wait = self.shared.can_wait(&units).into_iter();
-        let mut units = VecDeque::from(units);
+        let mut can_wait = self.shared.can_wait(units.make_contiguous()).into_iter();
         let mut next = VecDeque::new();
         while let Some(mut waiting) = units.pop_front() {
             let early = self.shared.early_holder(&waiting.noted);
@@ -247,7 +260,7 @@ impl Committer {
             }
             self.plan_unit(engine, &mut prepared, waiting, room, early);
         }
-        next.append(&mut units);
+        next.append(units);
         self.wait_for_the_next_batch(next);
         let mut index = self.shared.index.lock();
         let batch = &mut prepared.batch;
@@ -328,8 +341,8 @@ impl Committer {
         }
     }
 
-    fn refuse(&self, units: Vec<Waiting>, error: &CommitError) {
-        for waiting in units {
+    fn refuse(&self, units: &mut VecDeque<Waiting>, error: &CommitError) {
+        for waiting in units.drain(..) {
             self.shared.refuse_early(&waiting.noted);
             waiting.answer.send(Err(error.clone()));
         }

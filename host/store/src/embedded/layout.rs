@@ -277,7 +277,9 @@ pub(super) fn correlation(queue: QueueNo, id: &str, priority: u8, sequence: u64)
 }
 
 pub(super) fn correlation_prefix(queue: QueueNo, id: &str) -> Key {
-    let mut key = queue.to_be_bytes().to_vec();
+    // With room for what follows in a whole key.
+    let mut key = Vec::with_capacity(16 + id.len());
+    key.extend_from_slice(&queue.to_be_bytes());
     measured(&mut key, id);
     key
 }

@@ -82,10 +82,8 @@ impl Batch {
             self.set_own(Space::Body, key, Planned::Delete);
         }
         if let Some(id) = &facts.correlation {
-            self.delete(
-                Space::Correlation,
-                layout::correlation(queue, id, priority, sequence),
-            );
+            let key = layout::correlation(queue, id, priority, sequence);
+            self.set_own(Space::Correlation, key, Planned::Delete);
         }
         self.plan_letter(sequence, Some(None), standing.dead);
     }

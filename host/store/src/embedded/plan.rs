@@ -440,7 +440,7 @@ impl Batch {
         let row = self.plan_body(number, &header, &put.body, parts, sealed);
         if let Some(id) = &facts.correlation {
             let key = layout::correlation(number, id, facts.priority, facts.sequence);
-            self.set(Space::Correlation, key, Planned::Bare);
+            self.set_own(Space::Correlation, key, Planned::Bare);
         }
         self.plan_enter(&facts, &standing);
         self.plan_letter(facts.sequence, put.dead_letter.as_deref().map(Some), false);
