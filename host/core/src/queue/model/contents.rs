@@ -139,6 +139,39 @@ pub(super) struct Remembered {
     pub(super) until: Timestamp,
 }
 
+/// Who bears a correlation id of those that anyone may take. Mostly it is one: an order of its own
+/// would cost more than the message.
+#[derive(Debug)]
+enum Bearers {
+    One(Key),
+    Many(Order),
+}
+
+impl Bearers {
+    fn insert(&mut self, key: Key) {
+        match self {
+            Self::One(first) => {
+                let mut order = Order::default();
+                order.insert(*first);
+                order.insert(key);
+                *self = Self::Many(order);
+            }
+            Self::Many(order) => order.insert(key),
+        }
+    }
+
+    /// Answers whether none is left.
+    fn remove(&mut self, key: Key) -> bool {
+        match self {
+            Self::One(first) => *first == key,
+            Self::Many(order) => {
+                order.remove(key);
+                order.is_empty()
+            }
+        }
+    }
+}
+
 /// A queue.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
@@ -149,7 +182,7 @@ pub(super) struct Contents {
     /// What anyone may take: free messages of no group, and the first of each free group.
     open: Order,
     /// The same, by correlation id.
-    correlated: HashMap<String, Order>,
+    correlated: HashMap<String, Bearers>,
     /// What one owner may take besides: the next of the groups in its hand.
     own: QuickMap<OwnerId, BTreeSet<Key>>,
     /// Of each group and priority the first ready member.
@@ -222,8 +255,16 @@ impl Contents {
                     let header = &self.entry(key.1).message.header;
                     header.correlation_id.as_deref() == Some(wanted)
                 };
-                let own_keys = own_keys().filter(bears).collect();
-                Box::new(merged(self.correlated.get(wanted), own_keys, want.fifo))
+                let mut keys: Vec<_> = own_keys().filter(bears).collect();
+                let order = match self.correlated.get(wanted) {
+                    Some(Bearers::One(key)) => {
+                        keys.push(*key);
+                        None
+                    }
+                    Some(Bearers::Many(order)) => Some(order),
+                    None => None,
+                };
+                Box::new(merged(order, keys, want.fifo))
             }
         }
     }
@@ -373,19 +414,22 @@ impl Contents {
     fn open(&mut self, key: Key) {
         self.open.insert(key);
         if let Some(id) = &self.entries[&key.1].message.header.correlation_id {
-            self.correlated.entry(id.clone()).or_default().insert(key);
+            match self.correlated.get_mut(id) {
+                Some(bearers) => bearers.insert(key),
+                None => {
+                    self.correlated.insert(id.clone(), Bearers::One(key));
+                }
+            }
         }
     }
 
     fn close(&mut self, key: Key) {
         self.open.remove(key);
         if let Some(id) = &self.entries[&key.1].message.header.correlation_id
-            && let Some(order) = self.correlated.get_mut(id)
+            && let Some(bearers) = self.correlated.get_mut(id)
+            && bearers.remove(key)
         {
-            order.remove(key);
-            if order.is_empty() {
-                self.correlated.remove(id);
-            }
+            self.correlated.remove(id);
         }
     }
 
