@@ -18,8 +18,11 @@ use super::body_row::BodyRow;
 use super::codec::Row;
 use super::early::may_be_taken;
 use super::layout::{self, QueueNo};
-use super::message_plan::parts_of;
 use super::shared::Shared;
+
+/// Longer bodies are left to the committer, in bytes: with all that wait for it in two copies, a
+/// host under many large puts would hold twice as much.
+const SEALED_BYTES_MAX: usize = 16 * 1024;
 
 /// The numbers of queues by their names, for all threads. Who changes them has the index locked.
 #[derive(Clone, Debug, Default)]
@@ -79,9 +82,15 @@ impl Shared {
     }
 }
 
-/// Whether a put has a row, and the whole body in it.
+/// Whether a put has a row, with the whole of a short body in it.
 fn is_simple(put: &Put) -> bool {
-    put.header.persistent && parts_of(put.body.len() as u64) == 0
+    put.header.persistent && put.body.len() <= SEALED_BYTES_MAX
+}
+
+/// Bytes of rows beside the bodies that they were made of, which their putters may still hold.
+pub(super) fn weight(sealed: &[Option<Sealed>]) -> u64 {
+    let rows = sealed.iter().flatten();
+    rows.map(|sealed| sealed.row.len() as u64).sum()
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::guard::HighWater;
 use super::index::Index;
 use super::layout::{self, Space};
 use super::look::read_parts;
-use super::{EmbeddedStore, check, closed, write_last};
+use super::{EmbeddedStore, check, closed, sealed, write_last};
 use crate::{
     Browse, Browsed, ChangeSink, Commit, CommitError, Due, KnownKey, Page, Recovered, StopReason,
     Store, StoreError, StoreStatus, Take,
@@ -76,9 +76,9 @@ impl Store for EmbeddedStore {
     }
 
     fn commit(&self, mut unit: Unit) -> Commit {
-        let sealed = self.shared.seal(&mut unit);
+        let rows = self.shared.seal(&mut unit);
         let (answer, commit) = Commit::pending(&unit);
-        let bytes = weight(&unit);
+        let bytes = weight(&unit) + sealed::weight(&rows);
         let mut inbox = self.shared.inbox.lock();
         if inbox.closing {
             return Commit::refused(&unit, CommitError::Stopped("it is closed".to_owned()));
@@ -99,7 +99,7 @@ impl Store for EmbeddedStore {
             answer,
             bytes,
             noted,
-            sealed,
+            sealed: rows,
             waited: false,
         });
         drop(inbox);
