@@ -57,7 +57,7 @@ pub(crate) struct StyleDef {
     pub(crate) exports: &'static [Wanted],
     /// What its components may import beside what everybody may.
     pub(crate) offers: &'static [Offer],
-    /// Links those imports. Called once, for the one linker.
+    /// Links those imports. Called once for the linker of each pool.
     pub(crate) link: fn(&mut Linker<Guest>) -> wasmtime::Result<()>,
     /// Looks the exports up, once for each component.
     pub(crate) bind: fn(&InstancePre<Guest>) -> wasmtime::Result<Bound>,
