@@ -26,6 +26,7 @@
 
 mod addresses;
 mod app;
+mod asked;
 mod audit;
 pub mod auth;
 mod console;
