@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{Method, Uri};
 use axum::response::Response;
 use oncue_core::code::Code;
 
@@ -20,8 +19,9 @@ pub(crate) struct Asked {
     /// Only for what goes into the log when it is done.
     object: String,
     message: Option<String>,
-    /// Method and address, where no action in the table names the request.
-    unnamed: Option<(Method, Uri)>,
+    /// Method and path, where no action in the table names the request and a log is kept. Copied:
+    /// while somebody holds a part of the request's head, the connection reads into new memory.
+    unnamed: Option<String>,
     pub(crate) identity: Option<Arc<Identity>>,
     /// Whom a token or a cookie names, until the request bears it.
     pub(crate) caller: Option<Caller>,
@@ -29,14 +29,22 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn of(found: Option<&Found<'_>>, request: &Request, peer: Option<Peer>) -> Self {
+    pub(crate) fn of(
+        found: Option<&Found<'_>>,
+        request: &Request,
+        peer: Option<Peer>,
+        is_logged: bool,
+    ) -> Self {
         let audited = found.filter(|found| found.rule.action.is_some());
-        let address = || (request.method().clone(), request.uri().clone());
+        let shown = || {
+            let shown = format!("{} {}", request.method(), request.uri().path());
+            shown.chars().take(audit::MAX_OBJECT).collect()
+        };
         Self {
             rule: found.map(|found| found.rule),
             object: audited.map(Found::shown).unwrap_or_default(),
             message: audited.and_then(Found::shown_message),
-            unnamed: audited.is_none().then(address),
+            unnamed: (is_logged && audited.is_none()).then(shown),
             identity: None,
             caller: None,
             peer,
@@ -65,10 +73,7 @@ impl Asked {
         let secret = self.rule.filter(|rule| rule.bears_a_token());
         match (secret, &self.unnamed) {
             (Some(rule), _) => rule.to_string(),
-            (None, Some((method, address))) => {
-                let shown = format!("{method} {}", address.path());
-                shown.chars().take(audit::MAX_OBJECT).collect()
-            }
+            (None, Some(shown)) => shown.clone(),
             (None, None) => String::new(),
         }
     }

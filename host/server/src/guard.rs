@@ -188,7 +188,8 @@ fn admit(
     peer: Option<Peer>,
 ) -> (Asked, Result<Option<OwnedSemaphorePermit>, Problem>) {
     let found = rights::find(request.method(), request.uri().path());
-    let mut asked = Asked::of(found.as_ref(), request, peer);
+    let is_logged = app.options.security.audit.is_some();
+    let mut asked = Asked::of(found.as_ref(), request, peer, is_logged);
     let named = check_origin(app, request.headers())
         .and_then(|()| identify(app, request, &mut asked, found.as_ref()));
     if let (Some(peer), false) = (peer, rights::is_api(request.uri().path())) {
