@@ -205,6 +205,9 @@ impl Model {
 
     /// Takes messages in order. `None` when there is no such queue.
     pub fn take(&mut self, want: &Want<'_>) -> Option<Vec<Message>> {
+        if let Selection::Correlation(_) = want.selection {
+            self.queues.get_mut(want.queue)?.correlate();
+        }
         let contents = self.queues.get(want.queue)?;
         let mut suspects = self.suspects_in_hand;
         let mut chosen = Vec::new();

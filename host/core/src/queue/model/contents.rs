@@ -181,8 +181,10 @@ pub(super) struct Contents {
     pub(super) everything: BTreeSet<Key>,
     /// What anyone may take: free messages of no group, and the first of each free group.
     open: Order,
-    /// The same, by correlation id.
-    correlated: HashMap<String, Bearers>,
+    /// The same, by correlation id. Made when one is first asked for and kept up from then on: few
+    /// queues are ever asked so, and a table of very many texts is a pause for all whenever it
+    /// grows.
+    correlated: Option<HashMap<String, Bearers>>,
     /// What one owner may take besides: the next of the groups in its hand.
     own: QuickMap<OwnerId, BTreeSet<Key>>,
     /// Of each group and priority the first ready member.
@@ -256,7 +258,9 @@ impl Contents {
                     header.correlation_id.as_deref() == Some(wanted)
                 };
                 let mut keys: Vec<_> = own_keys().filter(bears).collect();
-                let order = match self.correlated.get(wanted) {
+                let correlated = self.correlated.as_ref();
+                let correlated = correlated.expect("who takes so has had it made");
+                let order = match correlated.get(wanted) {
                     Some(Bearers::One(key)) => {
                         keys.push(*key);
                         None
@@ -411,25 +415,37 @@ impl Contents {
         }
     }
 
+    /// Has the index by correlation id, from now on.
+    pub(super) fn correlate(&mut self) {
+        if self.correlated.is_some() {
+            return;
+        }
+        let mut correlated = HashMap::new();
+        for key in &self.open.by_priority {
+            if let Some(id) = &self.entry(key.1).message.header.correlation_id {
+                bear(&mut correlated, id, *key);
+            }
+        }
+        self.correlated = Some(correlated);
+    }
+
     fn open(&mut self, key: Key) {
         self.open.insert(key);
-        if let Some(id) = &self.entries[&key.1].message.header.correlation_id {
-            match self.correlated.get_mut(id) {
-                Some(bearers) => bearers.insert(key),
-                None => {
-                    self.correlated.insert(id.clone(), Bearers::One(key));
-                }
-            }
+        if let Some(correlated) = &mut self.correlated
+            && let Some(id) = &self.entries[&key.1].message.header.correlation_id
+        {
+            bear(correlated, id, key);
         }
     }
 
     fn close(&mut self, key: Key) {
         self.open.remove(key);
-        if let Some(id) = &self.entries[&key.1].message.header.correlation_id
-            && let Some(bearers) = self.correlated.get_mut(id)
+        if let Some(correlated) = &mut self.correlated
+            && let Some(id) = &self.entries[&key.1].message.header.correlation_id
+            && let Some(bearers) = correlated.get_mut(id)
             && bearers.remove(key)
         {
-            self.correlated.remove(id);
+            correlated.remove(id);
         }
     }
 
@@ -461,5 +477,15 @@ impl Contents {
             sum.bytes += entry.bytes();
         }
         sum
+    }
+}
+
+/// Notes that a message bears a correlation id.
+fn bear(correlated: &mut HashMap<String, Bearers>, id: &str, key: Key) {
+    match correlated.get_mut(id) {
+        Some(bearers) => bearers.insert(key),
+        None => {
+            correlated.insert(id.to_owned(), Bearers::One(key));
+        }
     }
 }
