@@ -28,6 +28,13 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// Bytes of a message.
 const LENGTH: usize = 1024;
 
+/// Memory that a message takes which nobody gets, body and indexes, about, in bytes.
+const MESSAGE_BYTES: usize = 3 << 10;
+
+/// Memory that is touched before a measurement: in pieces of so many bytes, and so many at most.
+const CHUNK_BYTES: usize = 1 << 20;
+const WARM_BYTES_MAX: usize = 2 << 30;
+
 /// Settings of the queue.
 const QUEUE: &[Flag] = &[("max-tasks", "4")];
 
@@ -138,6 +145,23 @@ fn points(
     Ok(points)
 }
 
+/// Takes the memory that a path over memory is going to need, touches it and gives it back. The
+/// first touch of a large page costs a virtual machine up to 8 ms, and everybody waits who wants
+/// the store meanwhile; a host that has run for a while has done with that.
+fn warm(point: &Point, time: Duration) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive, and bytes are bounded here"
+    )]
+    let messages = (point.rate * time.as_secs_f64()) as usize;
+    let bytes = messages.saturating_mul(MESSAGE_BYTES).min(WARM_BYTES_MAX);
+    let touched: Vec<Vec<u8>> = (0..bytes / CHUNK_BYTES)
+        .map(|_| std::hint::black_box(vec![1; CHUNK_BYTES]))
+        .collect();
+    drop(touched);
+}
+
 fn measure(
     ground: &Ground,
     runtime: &tokio::runtime::Runtime,
@@ -154,6 +178,9 @@ fn measure(
             log,
             &arrivals,
         );
+    }
+    if point.kept != Kept::Durable {
+        warm(point, ground.time);
     }
     let store = point.kept.store(directory.path())?;
     let mut setup = Setup::echo(&ground.echo, point.kept == Kept::Durable);
