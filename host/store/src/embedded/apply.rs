@@ -14,30 +14,35 @@ use crate::KnownKey;
 
 impl Index {
     /// Applies a batch and tells the sink. The engine holds it already, when it is durable at all.
-    /// `held` are messages it puts that somebody has taken before.
-    pub(super) fn apply(&mut self, engine: &Engine, batch: Batch, held: &QuickMap<u64, OwnerId>) {
+    /// `held` are messages it puts that somebody has taken before. What is applied is taken out.
+    pub(super) fn apply(
+        &mut self,
+        engine: &Engine,
+        batch: &mut Batch,
+        held: &QuickMap<u64, OwnerId>,
+    ) {
         if batch.is_durable() {
             self.view = engine.view();
         }
         let mut touched: Vec<Key> = batch.groups.keys().cloned().collect();
-        for effect in batch.effects {
+        for effect in batch.effects.drain(..) {
             self.apply_effect(effect, &mut touched, held);
         }
-        for (number, delta) in batch.queues {
+        for (number, delta) in std::mem::take(&mut batch.queues) {
             if let Some(queue) = self.queues.get_mut(&number) {
                 queue.durable += &delta;
                 queue.stale = true;
             }
         }
-        for (key, work) in batch.groups {
+        for (key, work) in std::mem::take(&mut batch.groups) {
             if let Some(group) = self.groups.get_mut(&key) {
                 group.tally = work.tally;
             }
         }
-        for (space, key, row) in batch.own {
+        for (space, key, row) in batch.own.drain(..) {
             self.mirror(space, &key, row);
         }
-        for ((space, key), row) in batch.rows {
+        for ((space, key), row) in std::mem::take(&mut batch.rows) {
             self.mirror(space, &key, row);
         }
         for key in touched {

@@ -15,18 +15,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use oncue_core::quick_hash::QuickMap;
-use oncue_core::unit_of_work::{OwnerId, Receipt, Unit};
+use oncue_core::unit_of_work::{OwnerId, Unit};
+use parking_lot::MutexGuard;
 
 use super::check::Room;
 use super::early::Noted;
 use super::engine::{Engine, WriteFault};
-use super::plan::{Batch, Progress, stopped};
+use super::index::Index;
+use super::plan::{Progress, stopped};
+use super::prepared::Prepared;
 use super::sealed::Sealed;
 use super::shared::Shared;
 use crate::{Commit, CommitAnswer, CommitError, StopReason};
 
 /// Units in one batch, at most.
-const BATCH_UNITS_MAX: usize = 4096;
+pub(super) const BATCH_UNITS_MAX: usize = 4096;
+
+/// Units that are planned before takes and releases get their turn: a few microseconds each.
+const UNITS_TOGETHER: usize = 8;
 
 /// Bytes of bodies and values in one batch, about: a larger batch would delay everybody in it.
 const BATCH_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -115,22 +121,14 @@ pub(super) fn weight(unit: &Unit) -> u64 {
     UNIT_BYTES + puts + values + settles.saturating_mul(UNIT_BYTES)
 }
 
-/// A batch that is planned whole, and what follows its fate.
-struct Prepared {
-    batch: Batch,
-    answers: Vec<(CommitAnswer, Receipt)>,
-    /// Puts of it that are noted as early.
-    noted: Vec<Noted>,
-}
-
 /// The committer.
 pub(super) struct Committer {
     shared: Arc<Shared>,
     progress: Progress,
     /// The batch whose fate the next opening of the engine decides.
     in_doubt: Option<Prepared>,
-    /// Rows and effects of the last batch: the next one will have about as many.
-    last: [usize; 2],
+    /// The last batch, of which the next one is made.
+    last: Option<Prepared>,
 }
 
 impl Committer {
@@ -139,7 +137,7 @@ impl Committer {
             shared,
             progress,
             in_doubt: None,
-            last: [0; 2],
+            last: None,
         }
     }
 
@@ -222,35 +220,31 @@ impl Committer {
     }
 
     /// Plans all units that can be applied; refuses the others.
-    fn plan(&self, engine: &Engine, units: &mut VecDeque<Waiting>) -> Option<Prepared> {
+    fn plan(&mut self, engine: &Engine, units: &mut VecDeque<Waiting>) -> Option<Prepared> {
         let room = Room {
             disk_full: self.shared.stop_reason() == Some(StopReason::Full),
             loose_bytes_max: self.shared.options.volatile_bytes_max,
             first_fresh: self.shared.first_fresh,
         };
-        let mut batch = Batch::new(self.progress.clone());
-        // Room at once instead of by doubling, which moves what is there already.
-        let [rows, effects] = self.last.map(|last| last.min(BATCH_UNITS_MAX));
-        batch.own.reserve(rows + rows / 4);
-        batch.effects.reserve(effects + effects / 4);
-        batch.ids.reserve(units.len());
-        let noted = units.iter().filter(|waiting| !waiting.noted.is_empty());
-        let noted = noted.count();
-        batch.deferred.reserve(noted);
-        let mut prepared = Prepared {
-            batch,
-            answers: Vec::with_capacity(units.len()),
-            noted: Vec::with_capacity(noted),
+        let progress = self.progress.clone();
+        let mut prepared = match self.last.take() {
+            Some(last) => last.again(progress),
+            None => Prepared::new(progress),
         };
         let mut can_wait = self.shared.can_wait(units.make_contiguous()).into_iter();
         let mut next = VecDeque::new();
+        let mut index = self.shared.index.lock();
+        let mut together = 0;
         while let Some(mut waiting) = units.pop_front() {
+            together += 1;
+            if together > UNITS_TOGETHER {
+                together = 1;
+                MutexGuard::unlocked(&mut index, || ());
+            }
             let early = self.shared.early_holder(&waiting.noted);
             if can_wait.next() == Some(true) {
                 waiting.waited = true;
-                prepared
-                    .batch
-                    .keep_room(&self.shared.index.lock(), &waiting.unit);
+                prepared.batch.keep_room(&index, &waiting.unit);
                 next.push_back(waiting);
                 continue;
             }
@@ -258,8 +252,9 @@ impl Committer {
                 units.push_front(waiting);
                 break;
             }
-            self.plan_unit(engine, &mut prepared, waiting, room, early);
+            self.plan_unit(engine, &mut index, &mut prepared, waiting, room, early);
         }
+        drop(index);
         next.append(units);
         self.wait_for_the_next_batch(next);
         let mut index = self.shared.index.lock();
@@ -286,6 +281,7 @@ impl Committer {
     fn plan_unit(
         &self,
         engine: &Engine,
+        index: &mut Index,
         prepared: &mut Prepared,
         waiting: Waiting,
         room: Room,
@@ -303,16 +299,14 @@ impl Committer {
             sealed,
             ..
         } = waiting;
-        // One unit at a time: takes and releases get their turn in between.
-        let mut index = self.shared.index.lock();
         let settled: Vec<u64> = unit
             .settles
             .iter()
             .map(|settle| settle.sequence.0)
             .collect();
         let removed = batch.removed.len();
-        let planned = batch.check(engine, &mut index, &unit, room);
-        match planned.and_then(|checked| batch.plan(engine, &index, unit, checked, early, sealed)) {
+        let planned = batch.check(engine, index, &unit, room);
+        match planned.and_then(|checked| batch.plan(engine, index, unit, checked, early, sealed)) {
             Ok(receipt) => {
                 for sequence in settled {
                     index.mark_committing(sequence, true);
@@ -348,14 +342,13 @@ impl Committer {
         }
     }
 
-    fn finish(&mut self, engine: &Engine, prepared: Prepared) {
+    fn finish(&mut self, engine: &Engine, mut prepared: Prepared) {
         let Prepared {
             batch,
             answers,
             noted,
-        } = prepared;
+        } = &mut prepared;
         self.progress = batch.progress.clone();
-        self.last = [batch.own.len(), batch.effects.len()];
         // Before memory shows the batch: it may bring a row below those before it.
         self.shared
             .task_low
@@ -370,7 +363,7 @@ impl Committer {
         // With the index locked: for whoever takes, they are in one place or in the other.
         let held = match noted.is_empty() {
             true => QuickMap::default(),
-            false => self.shared.early.lock().applied(&noted),
+            false => self.shared.early.lock().applied(noted),
         };
         for (queue, _) in batch.names.iter().filter(|(_, number)| number.is_none()) {
             self.shared.early.lock().forget(queue);
@@ -384,9 +377,10 @@ impl Committer {
         self.shared
             .commits
             .fetch_add(answers.len() as u64, Ordering::Relaxed);
-        for (answer, receipt) in answers {
+        for (answer, receipt) in answers.drain(..) {
             answer.send(Ok(receipt));
         }
+        self.last = Some(prepared);
     }
 
     fn write_failed(&mut self, fault: WriteFault, in_doubt: Prepared) {

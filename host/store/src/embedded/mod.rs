@@ -9,7 +9,7 @@
 //! | `select`, `look`, `browse` | takes, claims and looks |
 //! | `early` | messages that a task may begin on before they are durable |
 //! | `check`, `plan`, `group_plan`, `forget` | units of work become one batch |
-//! | `committer`, `apply` | the batch becomes durable, then visible |
+//! | `committer`, `prepared`, `apply` | the batch becomes durable, then visible |
 //! | `recovery`, `journal`, `rebuild` | opening, also after damage |
 //! | `guard`, `shared`, `options` | the directory, the disk's room, the threads |
 //!
@@ -44,6 +44,7 @@ mod look;
 mod message_plan;
 mod options;
 mod plan;
+mod prepared;
 mod rebuild;
 mod recent;
 mod recovery;

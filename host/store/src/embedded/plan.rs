@@ -260,10 +260,12 @@ impl Batch {
 
     /// Plans the puts that the batch does not remove again.
     pub(super) fn plan_deferred(&mut self) {
-        for (_, Deferred { put, queue, .. }) in std::mem::take(&mut self.deferred) {
+        let mut deferred = std::mem::take(&mut self.deferred);
+        for (_, Deferred { put, queue, .. }) in deferred.drain() {
             *self.depths.entry(queue).or_default() -= 1;
             self.plan_put(put, queue, None);
         }
+        self.deferred = deferred;
     }
 
     /// True for a unit that does with a put of this batch what its rows must be written for: it
