@@ -156,6 +156,9 @@ impl Committer {
 
     /// Waits for units, and takes what fits into one batch; false when there are none any more.
     fn gather(&self, units: &mut VecDeque<Waiting>) -> bool {
+        // Who was just answered, and workers with a message in hand, may wait for this core: what
+        // they bring at once shares the next sync.
+        std::thread::yield_now();
         let mut inbox = self.shared.inbox.lock();
         inbox.under_way = false;
         while (inbox.units.is_empty() || inbox.paused) && !inbox.poked {
