@@ -11,6 +11,7 @@
 //! | `extract` | names, queries and bodies, refused as problems |
 //! | `content` | a message's body as an answer, whole or in parts |
 //! | `guard` | request ids, foreign origins, who asks, bounds, panics |
+//! | `asked` | a request as the audit log has it |
 //! | `console` | the pages for a browser |
 //! | [`auth`] | tokens, roles and grants, the table of rights, sessions of the console |
 //! | `audit` | who changed what, and who was refused |
