@@ -31,8 +31,9 @@ use crate::{Commit, CommitAnswer, CommitError, StopReason};
 /// Units in one batch, at most.
 pub(super) const BATCH_UNITS_MAX: usize = 4096;
 
-/// Units that are planned before takes and releases get their turn: a few microseconds each.
-const UNITS_TOGETHER: usize = 8;
+/// Puts and settles that are planned before takes and releases get their turn, about a microsecond
+/// each: whole units, so that a large one is planned alone.
+const PLANNED_TOGETHER: usize = 16;
 
 /// Bytes of bodies and values in one batch, about: a larger batch would delay everybody in it.
 const BATCH_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -239,9 +240,10 @@ impl Committer {
         let mut index = self.shared.index.lock();
         let mut together = 0;
         while let Some(mut waiting) = units.pop_front() {
-            together += 1;
-            if together > UNITS_TOGETHER {
-                together = 1;
+            let its = waiting.unit.puts.len() + waiting.unit.settles.len();
+            together += its;
+            if together > PLANNED_TOGETHER {
+                together = its;
                 MutexGuard::unlocked(&mut index, || ());
             }
             let early = self.shared.early_holder(&waiting.noted);

@@ -63,3 +63,69 @@ fn emptied<T>(mut list: Vec<T>) -> Vec<T> {
     list.shrink_to(BATCH_UNITS_MAX);
     list
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use oncue_core::names::QueueName;
+    use oncue_core::unit_of_work::Unit;
+
+    use super::super::layout::Space;
+    use super::super::plan::{Effect, Planned};
+    use super::*;
+    use crate::Commit;
+
+    fn filled(count: u64) -> Prepared {
+        let queue: QueueName = "orders".parse().expect("it is a name");
+        let mut prepared = Prepared::new(Progress::default());
+        for number in 0..count {
+            let key = Bytes::copy_from_slice(&number.to_be_bytes());
+            prepared
+                .batch
+                .set_own(Space::Ready, key.as_ref(), Planned::Bare);
+            prepared.batch.removed.push(number);
+            prepared.batch.ids.insert(number);
+            let effect = Effect::DeleteQueue(queue.clone());
+            prepared.batch.effects.push(effect);
+            let (answer, _) = Commit::pending(&Unit::default());
+            let receipt = Receipt {
+                commit: number,
+                puts: Vec::new(),
+            };
+            prepared.answers.push((answer, receipt));
+            prepared.noted.push((queue.clone(), number));
+        }
+        prepared
+    }
+
+    #[test]
+    fn the_next_batch_begins_empty_and_keeps_no_more_room_than_a_batch_needs() {
+        for count in [100, 3 * BATCH_UNITS_MAX as u64] {
+            let Prepared {
+                batch,
+                answers,
+                noted,
+            } = filled(count).again(Progress::default());
+            let lengths = [
+                batch.own.len(),
+                batch.removed.len(),
+                batch.effects.len(),
+                batch.ids.len(),
+                batch.deferred.len(),
+                answers.len(),
+                noted.len(),
+            ];
+            assert_eq!(lengths, [0; 7]);
+            let rooms = [
+                batch.own.capacity(),
+                batch.removed.capacity(),
+                batch.effects.capacity(),
+                answers.capacity(),
+                noted.capacity(),
+            ];
+            let kept = 100..=BATCH_UNITS_MAX;
+            assert!(rooms.iter().all(|room| kept.contains(room)), "{rooms:?}");
+            assert!(batch.ids.capacity() <= 2 * BATCH_UNITS_MAX);
+        }
+    }
+}
