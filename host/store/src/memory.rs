@@ -14,10 +14,10 @@ use bytes::Bytes;
 use oncue_core::cursor;
 use oncue_core::message::{Body, Message, MessageId, Sequence};
 use oncue_core::names::QueueName;
-use oncue_core::queue::model::{self, Model, Over, Refused, Selection, State, Want};
+use oncue_core::queue::model::{self, LaidOut, Model, Over, Refused, Selection, State, Want};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::{
     Browse, Browsed, ChangeSink, Commit, CommitError, Due, DueWhat, KnownKey, MessageState, Page,
@@ -26,6 +26,12 @@ use crate::{
 
 /// Bytes of all bodies in a memory store, unless its maker says otherwise.
 pub const MEMORY_STORE_MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Queues that one call changes, mostly: so much room is made before the lock is taken.
+const QUEUES_A_CALL: usize = 2;
+
+/// Messages for which a take makes room before it takes the lock: as many as tasks take at once.
+const MESSAGES_A_TAKE: usize = 32;
 
 /// A store that keeps everything in memory.
 pub struct MemoryStore {
@@ -95,18 +101,17 @@ impl MemoryStore {
 
     /// Runs one call against the model and tells the sinks what it changed.
     fn run<T>(&self, call: impl FnOnce(&mut Model) -> T) -> T {
-        self.run_locked(self.inner.lock(), call)
+        self.run_open(|inner| call(&mut inner.model))
     }
 
-    /// The same with the lock in hand. It is given up first: whom a sink wakes comes for it at
-    /// once, and differences may be told in any order.
-    fn run_locked<T>(
-        &self,
-        mut inner: MutexGuard<'_, Inner>,
-        call: impl FnOnce(&mut Model) -> T,
-    ) -> T {
-        let answer = call(&mut inner.model);
-        let changes = inner.model.drain_changes();
+    /// The same with a call that asks whether the store is open. The lock is given up before the
+    /// sinks are told: whom a sink wakes comes for it at once, and differences may be told in any
+    /// order.
+    fn run_open<T>(&self, call: impl FnOnce(&mut Inner) -> T) -> T {
+        let mut changes = Vec::with_capacity(QUEUES_A_CALL);
+        let mut inner = self.inner.lock();
+        let answer = call(&mut inner);
+        inner.model.drain_changes_into(&mut changes);
         drop(inner);
         if !changes.is_empty() {
             let sinks = self.sinks.load();
@@ -160,8 +165,12 @@ impl Store for MemoryStore {
             skip_suspects: take.skip_suspects,
             now: take.now,
         };
-        self.run(|model| model.take(&want))
-            .ok_or_else(|| StoreError::UnknownQueue(take.queue.clone()))
+        let mut taken = Vec::with_capacity(take.max.min(MESSAGES_A_TAKE));
+        if self.run(|model| model.take_into(&want, &mut taken)) {
+            Ok(taken)
+        } else {
+            Err(StoreError::UnknownQueue(take.queue.clone()))
+        }
     }
 
     fn release(&self, owner: OwnerId, messages: &[(QueueName, Sequence)]) {
@@ -173,12 +182,16 @@ impl Store for MemoryStore {
     }
 
     fn commit(&self, unit: Unit) -> Commit {
-        let inner = self.inner.lock();
-        if inner.closed {
-            return Commit::refused(&unit, CommitError::Stopped("it was closed".to_owned()));
+        let mut laid = LaidOut::from(unit);
+        let done =
+            self.run_open(|inner| (!inner.closed).then(|| inner.model.commit_laid_out(&mut laid)));
+        match done {
+            Some(done) => Commit::done(done.map_err(CommitError::from)),
+            None => Commit::refused(
+                laid.unit(),
+                CommitError::Stopped("it was closed".to_owned()),
+            ),
         }
-        let done = self.run_locked(inner, |model| model.commit(unit));
-        Commit::done(done.map_err(CommitError::from))
     }
 
     /// Its commits are answered at once; but messages that are fetched together are taken under
@@ -231,7 +244,7 @@ impl Store for MemoryStore {
             Some(text) => Some(read(text).ok_or(StoreError::BadCursor)?),
             None => None,
         };
-        self.look(|model| {
+        self.run(|model| {
             let page = model.browse(
                 &browse.queue,
                 after,

@@ -56,6 +56,7 @@ mod browsing;
 mod contents;
 mod due;
 mod group;
+mod laid_out;
 mod order;
 mod unit;
 
@@ -76,6 +77,7 @@ use crate::time::Timestamp;
 use crate::unit_of_work::{LeaseToken, OwnerId, RecordKind, Revision, Wait};
 
 pub use self::browsing::{Page, Place};
+pub use self::laid_out::LaidOut;
 pub use self::unit::Refused;
 
 /// Bytes of task records that are kept whatever a unit says: a bound for a caller that never says.
@@ -205,6 +207,23 @@ impl Model {
 
     /// Takes messages in order. `None` when there is no such queue.
     pub fn take(&mut self, want: &Want<'_>) -> Option<Vec<Message>> {
+        let mut taken = Vec::new();
+        self.take_into(want, &mut taken).then_some(taken)
+    }
+
+    /// The same with a list of the caller's, who may have room in it. Answers whether there is such
+    /// a queue.
+    pub fn take_into(&mut self, want: &Want<'_>, taken: &mut Vec<Message>) -> bool {
+        let Some(chosen) = self.choose(want) else {
+            return false;
+        };
+        let chosen = chosen.into_iter();
+        taken.extend(chosen.map(|one| self.hand_out(want.queue, one, want.owner)));
+        true
+    }
+
+    /// What a take gives.
+    fn choose(&mut self, want: &Want<'_>) -> Option<Vec<Sequence>> {
         if let Selection::Correlation(_) = want.selection {
             self.queues.get_mut(want.queue)?.correlate();
         }
@@ -227,12 +246,7 @@ impl Model {
             }
             chosen.push(sequence);
         }
-        Some(
-            chosen
-                .into_iter()
-                .map(|one| self.hand_out(want.queue, one, want.owner))
-                .collect(),
-        )
+        Some(chosen)
     }
 
     /// Gives one message back as it was. Does nothing unless `owner` holds it.
@@ -380,7 +394,13 @@ impl Model {
 
     /// How the counts of each queue differ from what was last told. Never a zero.
     pub fn drain_changes(&mut self) -> Vec<(QueueName, Counts)> {
-        let mut changes = Vec::with_capacity(self.touched.len());
+        let mut changes = Vec::new();
+        self.drain_changes_into(&mut changes);
+        changes
+    }
+
+    /// The same with a list of the caller's, who may have room in it.
+    pub fn drain_changes_into(&mut self, changes: &mut Vec<(QueueName, Counts)>) {
         for queue in self.touched.drain(..) {
             // A queue is deleted only when nothing is in it, so its last change was told before.
             if let Some(contents) = self.queues.get_mut(&queue) {
@@ -391,7 +411,6 @@ impl Model {
                 }
             }
         }
-        changes
     }
 
     /// Does what the end of a host and a new start do to a durable store: messages in hand are back

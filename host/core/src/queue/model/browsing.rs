@@ -63,14 +63,16 @@ impl Model {
     /// queue.
     #[must_use]
     pub fn browse(
-        &self,
+        &mut self,
         queue: &QueueName,
         after: Option<Place>,
         max: usize,
         now: Timestamp,
         ready_only: bool,
     ) -> Option<Page<'_>> {
-        let contents = self.queues.get(queue)?;
+        let contents = self.queues.get_mut(queue)?;
+        contents.line_up();
+        let contents = &*contents;
         let mut page: Vec<(&Message, State)> = Vec::new();
         let mut last = after;
         for place in places(contents, after, ready_only) {
@@ -104,8 +106,8 @@ fn places(
                 Some(place) if place.section == section => Bound::Excluded(place.key),
                 _ => Bound::Unbounded,
             };
-            let keys = contents.everything.range((start, Bound::Unbounded));
-            let here = keys
+            let here = contents
+                .behind(start)
                 .filter(move |key| section_of(contents.state(contents.entry(key.1))) == section);
             here.map(move |key| Place { section, key: *key })
         })

@@ -2,6 +2,7 @@
 //! alone.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 
 use super::group::{Group, Hand, Stand};
 use super::order::{Key, Order, key, merged, of_priority, priority};
@@ -177,13 +178,14 @@ impl Bearers {
 pub(super) struct Contents {
     /// In boxes of their own: a map of a million that grows moves no messages.
     entries: QuickMap<Sequence, Box<Entry>>,
-    /// Everything, for browsing.
-    pub(super) everything: BTreeSet<Key>,
+    /// Everything in order, for browsing. Made when somebody first browses and kept up until the
+    /// queue is empty: few queues are looked at, and each message would pay for it twice.
+    everything: Option<BTreeSet<Key>>,
     /// What anyone may take: free messages of no group, and the first of each free group.
     open: Order,
-    /// The same, by correlation id. Made when one is first asked for and kept up from then on: few
-    /// queues are ever asked so, and a table of very many texts is a pause for all whenever it
-    /// grows.
+    /// The same, by correlation id. Made when one is first asked for and kept up until the queue is
+    /// empty: few queues are ever asked so, and a table of very many texts is a pause for all
+    /// whenever it grows.
     correlated: Option<HashMap<String, Bearers>>,
     /// What one owner may take besides: the next of the groups in its hand.
     own: QuickMap<OwnerId, BTreeSet<Key>>,
@@ -286,7 +288,9 @@ impl Contents {
 
     pub(super) fn insert(&mut self, entry: Box<Entry>) {
         let (key, stand) = (entry.key(), entry.stand());
-        self.everything.insert(key);
+        if let Some(everything) = &mut self.everything {
+            everything.insert(key);
+        }
         let group = entry.message.header.group.clone();
         self.count(&entry, 1);
         self.entries.insert(key.1, entry);
@@ -317,11 +321,16 @@ impl Contents {
             None if stand == Stand::Free => self.close(key),
             None => {}
         }
-        self.everything.remove(&key);
+        if let Some(everything) = &mut self.everything {
+            everything.remove(&key);
+        }
         let entry = self
             .entries
             .remove(&sequence)
             .expect("it was looked up above");
+        if self.entries.is_empty() {
+            (self.everything, self.correlated) = (None, None);
+        }
         self.count(&entry, -1);
         entry
     }
@@ -413,6 +422,19 @@ impl Contents {
             }
             self.firsts.extend(new.firsts);
         }
+    }
+
+    /// Has the order for browsing, from now on.
+    pub(super) fn line_up(&mut self) {
+        let all = || self.entries.values().map(|entry| entry.key()).collect();
+        self.everything.get_or_insert_with(all);
+    }
+
+    /// Every message behind a place, in the order for browsing.
+    pub(super) fn behind(&self, place: Bound<Key>) -> impl Iterator<Item = &Key> {
+        let everything = self.everything.as_ref();
+        let everything = everything.expect("who browses has had it made");
+        everything.range((place, Bound::Unbounded))
     }
 
     /// Has the index by correlation id, from now on.

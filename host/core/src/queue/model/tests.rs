@@ -1,5 +1,5 @@
 //! Properties of the model under random calls: its counts are those of the letter of the rule, a
-//! take gives what the letter of the rule gives, and nothing is lost or doubled.
+//! take gives and a browse shows what the letter of the rule does, and nothing is lost or doubled.
 
 use std::collections::BTreeMap;
 
@@ -59,6 +59,11 @@ enum Step {
     Pass {
         millis: u64,
     },
+    Browse {
+        queue: usize,
+        max: usize,
+        ready_only: bool,
+    },
     Restart,
 }
 
@@ -79,6 +84,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..99usize).prop_map(|pick| Step::Release { pick }),
         2 => (0..3u64, 1..9usize).prop_map(|(owner, max)| Step::Claim { owner, max }),
         2 => (0..40u64).prop_map(|millis| Step::Pass { millis }),
+        1 => (0..2usize, 1..5usize, any::<bool>())
+            .prop_map(|(queue, max, ready_only)| Step::Browse { queue, max, ready_only }),
         1 => Just(Step::Restart),
     ]
 }
@@ -172,6 +179,11 @@ impl Run {
                 }
             }
             Step::Pass { millis } => self.now = self.now.after(millis),
+            Step::Browse {
+                queue,
+                max,
+                ready_only,
+            } => self.browse(queue, max, ready_only),
             Step::Restart => {
                 self.model.restart();
                 self.held.clear();
@@ -332,6 +344,23 @@ impl Run {
             .expect("what is held can be settled");
     }
 
+    fn browse(&mut self, queue: usize, max: usize, ready_only: bool) {
+        let queue = &self.queues[queue];
+        let expected = literal_browse(&self.model, queue, self.now, ready_only);
+        let (mut seen, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.model.browse(queue, after, max, self.now, ready_only);
+            let (messages, next) = page.expect("the queue is there");
+            let ids = messages.iter().map(|(message, _)| message.header.id.sequence);
+            seen.extend(ids);
+            after = next;
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, expected, "of {queue}");
+    }
+
     fn check(&mut self) {
         for (queue, change) in self.model.drain_changes() {
             assert!(!change.is_zero());
@@ -448,6 +477,32 @@ fn literal_take(model: &Model, want: &Want<'_>) -> Vec<Sequence> {
         .map(Entry::sequence)
         .take(want.max)
         .collect()
+}
+
+/// What a browse shows, by the letter of the rule: all that has not expired, by state, priority and
+/// arrival.
+fn literal_browse(
+    model: &Model,
+    queue: &QueueName,
+    now: Timestamp,
+    ready_only: bool,
+) -> Vec<Sequence> {
+    let contents = &model.queues[queue];
+    let section = |entry: &Entry| match contents.state(entry) {
+        State::Ready => 0,
+        State::InUnit => 1,
+        State::Leased(_) => 2,
+        State::Waiting(..) => 3,
+        State::GroupHeld => 4,
+        State::Parked => 5,
+    };
+    let shown = |entry: &&Entry| !entry.has_expired(now) && !(ready_only && section(entry) > 0);
+    let mut shown: Vec<&Entry> = contents.all().filter(shown).collect();
+    shown.sort_by_key(|entry| {
+        let inverse = MAX_PRIORITY - entry.message.header.priority;
+        (section(entry), inverse, entry.sequence())
+    });
+    shown.into_iter().map(Entry::sequence).collect()
 }
 
 fn config() -> ProptestConfig {

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::{Entry, Home, Remembered};
+use super::laid_out::{LaidOut, LaidPut};
 use super::{KnownKey, Model, TASK_ROWS_MAX_BYTES};
-use crate::message::{Attempts, Body, Message, MessageId, Sequence};
+use crate::message::{Attempts, MessageId, Sequence};
 use crate::names::QueueName;
-use crate::time::Timestamp;
 use crate::unit_of_work::{
-    Disposition, KeepTasks, Put, PutAnswer, Receipt, RecordChange, RecordKind, Revision, Settle,
-    StateWrite, TaskRow, Unit, Wait,
+    Disposition, KeepTasks, PutAnswer, Receipt, RecordChange, RecordKind, Revision, Settle,
+    StateWrite, TaskRow, Unit,
 };
 
 /// Why a unit was not applied. Nothing of it is visible.
@@ -50,50 +50,58 @@ impl Model {
     ///
     /// # Errors
     /// [`Refused`], with the first fault.
-    pub fn commit(&mut self, mut unit: Unit) -> Result<Receipt, Refused> {
-        if unit.is_undone() {
+    pub fn commit(&mut self, unit: Unit) -> Result<Receipt, Refused> {
+        self.commit_laid_out(&mut LaidOut::from(unit))
+    }
+
+    /// The same with a unit that was laid out before. What is left of it is for the caller to let
+    /// go of.
+    ///
+    /// # Errors
+    /// As [`Model::commit`].
+    pub fn commit_laid_out(&mut self, laid: &mut LaidOut) -> Result<Receipt, Refused> {
+        if laid.unit.is_undone() {
             return Err(Refused::Undone);
         }
-        let chain = unit.chain.take();
-        let applied = self.apply(unit);
-        if let (Err(_), Some(chain)) = (&applied, chain) {
+        let applied = self.apply(laid);
+        if let (Err(_), Some(chain)) = (&applied, &laid.unit.chain) {
             chain.cut();
         }
         applied
     }
 
-    fn apply(&mut self, unit: Unit) -> Result<Receipt, Refused> {
-        self.check_fence(&unit)?;
-        self.check_reads(&unit)?;
-        self.check_queues(&unit)?;
-        let answers = self.answer_puts(&unit)?;
-        self.check_depths(&unit, &answers)?;
-        self.check_room(&unit, &answers)?;
+    fn apply(&mut self, laid: &mut LaidOut) -> Result<Receipt, Refused> {
+        self.check_fence(&laid.unit)?;
+        self.check_reads(&laid.unit)?;
+        self.check_queues(laid)?;
+        self.answer_puts(laid)?;
+        self.check_depths(laid)?;
+        self.check_room(laid)?;
 
         self.commit += 1;
-        for change in unit.records {
+        for change in laid.unit.records.drain(..) {
             self.change_record(change);
         }
-        for settle in unit.settles {
-            self.settle(settle);
+        for settle in laid.unit.settles.drain(..) {
+            laid.gone.extend(self.settle(settle));
         }
-        for (put, answer) in unit.puts.into_iter().zip(&answers) {
+        for (put, answer) in laid.puts.drain(..).zip(&laid.answers) {
             if !answer.repeated {
                 self.store(put);
             }
         }
-        for write in unit.writes {
+        for write in laid.unit.writes.drain(..) {
             self.write_state(write);
         }
-        if let Some(row) = unit.task {
+        if let Some(row) = laid.unit.task.take() {
             self.keep_task(row);
         }
-        if let Some(keep) = unit.keep_tasks {
+        if let Some(keep) = laid.unit.keep_tasks {
             self.trim_tasks(keep);
         }
         Ok(Receipt {
             commit: self.commit,
-            puts: answers,
+            puts: std::mem::take(&mut laid.answers),
         })
     }
 
@@ -123,7 +131,8 @@ impl Model {
         Ok(())
     }
 
-    fn check_queues(&self, unit: &Unit) -> Result<(), Refused> {
+    fn check_queues(&self, laid: &LaidOut) -> Result<(), Refused> {
+        let unit = &laid.unit;
         let mut changed: BTreeMap<&str, bool> = BTreeMap::new();
         for change in unit
             .records
@@ -147,7 +156,7 @@ impl Model {
                 Disposition::Move { to, .. } => Some(to),
                 _ => None,
             });
-        for queue in unit.puts.iter().map(|put| &put.queue).chain(moves) {
+        for queue in laid.puts.iter().map(|put| &put.queue).chain(moves) {
             let before = || self.queues.contains_key(queue);
             if !changed.get(queue.as_str()).copied().unwrap_or_else(before) {
                 return Err(Refused::UnknownQueue(queue.clone()));
@@ -157,21 +166,20 @@ impl Model {
     }
 
     /// One answer per put; that of a repeat names the first.
-    fn answer_puts(&self, unit: &Unit) -> Result<Vec<PutAnswer>, Refused> {
+    fn answer_puts(&self, laid: &mut LaidOut) -> Result<(), Refused> {
         let mut of_unit: BTreeMap<(&QueueName, &str), KnownKey> = BTreeMap::new();
         let mut ids: BTreeSet<MessageId> = BTreeSet::new();
-        let is_one = unit.puts.len() == 1;
-        let mut answers = Vec::with_capacity(unit.puts.len());
-        for put in &unit.puts {
-            let id = put.header.id;
+        let is_one = laid.puts.len() == 1;
+        for put in &laid.puts {
+            let id = put.id();
             let mut answer = PutAnswer {
                 id,
                 repeated: false,
             };
             if let Some(key) = &put.key {
                 let place = (&put.queue, key.key.as_str());
-                let committed = self.key(&put.queue, &key.key, put.header.put_time);
-                if committed.is_some() && unit.key_taken_is_conflict {
+                let committed = self.key(&put.queue, &key.key, put.put_time());
+                if committed.is_some() && laid.unit.key_taken_is_conflict {
                     return Err(Refused::Conflict(key.key.clone()));
                 }
                 if let Some((first, digest)) = committed.or_else(|| of_unit.get(&place).copied()) {
@@ -199,9 +207,9 @@ impl Model {
             if !is_new {
                 return Err(Refused::Conflict(id.to_string()));
             }
-            answers.push(answer);
+            laid.answers.push(answer);
         }
-        Ok(answers)
+        Ok(())
     }
 
     fn is_used(&self, queue: &QueueName, sequence: Sequence) -> bool {
@@ -210,12 +218,12 @@ impl Model {
             .is_some_and(|contents| contents.get(sequence).is_some())
     }
 
-    fn check_depths(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
+    fn check_depths(&self, laid: &LaidOut) -> Result<(), Refused> {
         let before = |queue: &QueueName| {
             let contents = self.queues.get(queue);
             contents.map_or(0, |contents| contents.len() as u64)
         };
-        let check = |put: &Put, depth: u64| match put.max_depth {
+        let check = |put: &LaidPut, depth: u64| match put.max_depth {
             Some(max) if depth >= max => Err(Refused::QueueFull {
                 queue: put.queue.clone(),
                 depth,
@@ -224,7 +232,7 @@ impl Model {
             _ => Ok(()),
         };
         // The usual unit: nothing of its own comes before its one put.
-        if let ([put], [answer]) = (unit.puts.as_slice(), answers) {
+        if let ([put], [answer]) = (laid.puts.as_slice(), laid.answers.as_slice()) {
             return if answer.repeated || put.max_depth.is_none() {
                 Ok(())
             } else {
@@ -232,7 +240,7 @@ impl Model {
             };
         }
         let mut depths: BTreeMap<&QueueName, u64> = BTreeMap::new();
-        for (put, answer) in unit.puts.iter().zip(answers) {
+        for (put, answer) in laid.puts.iter().zip(&laid.answers) {
             if !answer.repeated {
                 let queue = &put.queue;
                 let depth = depths.entry(queue).or_insert_with(|| before(queue));
@@ -243,13 +251,10 @@ impl Model {
         Ok(())
     }
 
-    fn check_room(&self, unit: &Unit, answers: &[PutAnswer]) -> Result<(), Refused> {
-        let stored = unit
-            .puts
-            .iter()
-            .zip(answers)
-            .filter(|(_, answer)| !answer.repeated);
-        let bytes: u64 = stored.map(|(put, _)| put.body.len() as u64).sum();
+    fn check_room(&self, laid: &LaidOut) -> Result<(), Refused> {
+        let answered = laid.puts.iter().zip(&laid.answers);
+        let stored = answered.filter(|(_, answer)| !answer.repeated);
+        let bytes: u64 = stored.map(|(put, _)| put.entry.message.body.len()).sum();
         if bytes > 0 && self.bytes.saturating_add(bytes) > self.max_bytes {
             return Err(Refused::Full);
         }
@@ -271,7 +276,8 @@ impl Model {
         }
     }
 
-    fn settle(&mut self, settle: Settle) {
+    /// Answers the message if it is gone.
+    fn settle(&mut self, settle: Settle) -> Option<Box<Entry>> {
         let mut entry = self.lift(&settle.queue, settle.sequence);
         entry.holder = None;
         let mut queue = settle.queue;
@@ -280,7 +286,7 @@ impl Model {
             entry.message.attempts = attempts;
         };
         match settle.disposition {
-            Disposition::Remove => return,
+            Disposition::Remove => return Some(entry),
             Disposition::Requeue(attempts) => stand(Home::Free, attempts),
             Disposition::Park(attempts) => stand(Home::Parked, attempts),
             Disposition::Later {
@@ -314,10 +320,11 @@ impl Model {
             }
         }
         self.set_down(&queue, entry);
+        None
     }
 
-    fn store(&mut self, put: Put) {
-        let id = put.header.id;
+    fn store(&mut self, put: LaidPut) {
+        let id = put.id();
         if let Some(key) = put.key {
             let known = Remembered {
                 stands_for: (id, key.body_digest),
@@ -327,24 +334,7 @@ impl Model {
                 .insert((key.until, put.queue.clone(), key.key.clone()));
             self.contents(&put.queue).keys.insert(key.key, known);
         }
-        let home = match put.due {
-            Some(until) if is_ahead(until, put.header.put_time) => {
-                Home::Waiting(Wait::Delay, until)
-            }
-            _ => Home::Free,
-        };
-        let message = Message {
-            header: put.header,
-            attempts: Attempts::default(),
-            body: Body::Whole(put.body),
-            dead_letter: put.dead_letter,
-        };
-        let entry = Entry {
-            message,
-            home,
-            holder: None,
-        };
-        self.set_down(&put.queue, Box::new(entry));
+        self.set_down(&put.queue, put.entry);
     }
 
     fn write_state(&mut self, write: StateWrite) {
@@ -383,9 +373,4 @@ impl Model {
             }
         }
     }
-}
-
-/// A delay that is over at the put is none.
-fn is_ahead(until: Timestamp, put_time: Timestamp) -> bool {
-    until > put_time
 }
