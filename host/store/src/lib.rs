@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod adaptive;
 pub mod count;
 pub mod embedded;
 mod fail_point;

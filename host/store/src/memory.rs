@@ -17,8 +17,9 @@ use oncue_core::names::QueueName;
 use oncue_core::queue::model::{self, LaidOut, Model, Over, Refused, Selection, State, Want};
 use oncue_core::time::Timestamp;
 use oncue_core::unit_of_work::{LeaseToken, OwnerId, Revision, Unit};
-use parking_lot::Mutex;
 
+use crate::adaptive::AdaptiveMutex;
+use crate::count::Apart;
 use crate::{
     Browse, Browsed, ChangeSink, Commit, CommitError, Due, DueWhat, KnownKey, MessageState, Page,
     Recovered, Select, StopReason, Store, StoreError, StoreStatus, Take,
@@ -38,10 +39,10 @@ pub struct MemoryStore {
     recovered: Recovered,
     max_bytes: u64,
     /// The sequence of the next id. Beside the lock, because every put asks for one first.
-    next: AtomicU64,
+    next: Apart<AtomicU64>,
     /// Beside the lock, so that who tells them holds up nobody.
     sinks: ArcSwap<Vec<Arc<dyn ChangeSink>>>,
-    inner: Mutex<Inner>,
+    inner: AdaptiveMutex<Inner>,
 }
 
 struct Inner {
@@ -81,7 +82,7 @@ impl MemoryStore {
             counts: model.queues().filter_map(counts).collect(),
             unclean,
         };
-        let next = self.next.load(Ordering::SeqCst);
+        let next = self.next.0.load(Ordering::SeqCst);
         Self::over(model, recovered, self.max_bytes, next)
     }
 
@@ -93,9 +94,9 @@ impl MemoryStore {
         Self {
             recovered,
             max_bytes,
-            next: AtomicU64::new(next),
+            next: Apart(AtomicU64::new(next)),
             sinks: ArcSwap::default(),
-            inner: Mutex::new(inner),
+            inner: AdaptiveMutex::new(inner),
         }
     }
 
@@ -146,7 +147,7 @@ impl Store for MemoryStore {
     fn next_id(&self) -> MessageId {
         MessageId {
             origin: self.recovered.origin,
-            sequence: Sequence(self.next.fetch_add(1, Ordering::Relaxed)),
+            sequence: Sequence(self.next.0.fetch_add(1, Ordering::Relaxed)),
         }
     }
 

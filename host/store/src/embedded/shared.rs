@@ -21,6 +21,7 @@ use super::layout::{self, Space};
 use super::options::EmbeddedOptions;
 use super::plan::{Batch, Effect, Progress};
 use super::sealed::Numbers;
+use crate::adaptive::AdaptiveMutex;
 use crate::fail_point;
 use crate::histogram::Histogram;
 use crate::{StopReason, StoreError};
@@ -31,11 +32,11 @@ pub(super) struct Shared {
     pub(super) home: Home,
     /// `None` while it could not be opened again, and after the end.
     pub(super) engine: RwLock<Option<Engine>>,
-    pub(super) index: Mutex<Index>,
+    pub(super) index: AdaptiveMutex<Index>,
     pub(super) numbers: Numbers,
-    pub(super) inbox: Mutex<Inbox>,
+    pub(super) inbox: AdaptiveMutex<Inbox>,
     /// Messages that tasks may begin on before they are durable.
-    pub(super) early: Mutex<Early>,
+    pub(super) early: AdaptiveMutex<Early>,
     /// Some queue is followed there.
     pub(super) follows: AtomicBool,
     /// A unit has come, or the store closes.
@@ -78,9 +79,9 @@ impl Shared {
             home,
             engine: RwLock::new(Some(engine)),
             numbers: index.numbers.clone(),
-            index: Mutex::new(index),
-            inbox: Mutex::new(Inbox::default()),
-            early: Mutex::default(),
+            index: AdaptiveMutex::new(index),
+            inbox: AdaptiveMutex::new(Inbox::default()),
+            early: AdaptiveMutex::default(),
             follows: AtomicBool::new(false),
             arrived: Condvar::new(),
             ending: Condvar::new(),
