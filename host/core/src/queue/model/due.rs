@@ -1,6 +1,6 @@
 //! What comes due: the ends of waits, leases and lives.
 
-use super::contents::Home;
+use super::entry::Home;
 use super::{Claimed, KEYS_FORGOTTEN_PER_CLAIM, Model, Over};
 use crate::message::Sequence;
 use crate::names::QueueName;

@@ -2,7 +2,7 @@
 //! commit. Who shares a model behind a lock lays out before it takes the lock and lets go of what
 //! is left after it: a first touch of a large page takes milliseconds, and all would wait.
 
-use super::contents::{Entry, Home};
+use super::entry::{Entry, Home};
 use crate::message::{Attempts, Body, Message, MessageId};
 use crate::names::QueueName;
 use crate::time::Timestamp;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::contents::{Entry, Home, Remembered};
+use super::contents::Remembered;
+use super::entry::{Entry, Home};
 use super::laid_out::{LaidOut, LaidPut};
 use super::{KnownKey, Model, TASK_ROWS_MAX_BYTES};
 use crate::message::{Attempts, MessageId, Sequence};
