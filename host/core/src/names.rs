@@ -7,9 +7,9 @@
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
 
 use crate::code::Code;
 
@@ -109,7 +109,7 @@ macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $kind:literal) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Checks a text: 1 to 128 of `A-Z a-z 0-9 . _ -`, case-sensitive, not `.` nor `..`.
@@ -118,7 +118,7 @@ macro_rules! name_type {
             /// [`NameError`], with the first fault.
             pub fn new(text: &str) -> Result<Self, NameError> {
                 check_name($kind, text)?;
-                Ok(Self(Arc::from(text)))
+                Ok(Self(SmolStr::new(text)))
             }
 
             /// The name as text.
@@ -143,7 +143,7 @@ macro_rules! name_type {
 
         impl fmt::Debug for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(formatter, "{:?}", &*self.0)
+                fmt::Debug::fmt(self.as_str(), formatter)
             }
         }
 
@@ -216,20 +216,20 @@ impl QueueName {
     /// The dead-letter queue, `oncue.dead-letter`.
     #[must_use]
     pub fn dead_letter() -> Self {
-        Self(Arc::from(DEAD_LETTER))
+        Self(SmolStr::new_static(DEAD_LETTER))
     }
 
     /// The queue of replies to handlers' requests, `oncue.replies`.
     #[must_use]
     pub fn replies() -> Self {
-        Self(Arc::from(REPLIES))
+        Self(SmolStr::new_static(REPLIES))
     }
 
-    /// The same name in memory of its own. Clones of one name count their holders in one place;
-    /// threads that clone names at a great rate each use their own.
+    /// The same name in memory of its own. A name of more than 23 bytes counts its holders in one
+    /// place; threads that clone names at a great rate each use their own.
     #[must_use]
     pub fn apart(&self) -> Self {
-        Self(Arc::from(self.as_str()))
+        Self(SmolStr::new(self.as_str()))
     }
 
     /// Whether this is the dead-letter queue.
