@@ -35,25 +35,14 @@ pub struct QueueCell {
     limited: AtomicBool,
     /// State conflicts in a row of this queue's trigger-style units.
     pub conflicts: AtomicU32,
-    /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
-    pub(super) marked: AtomicU64,
-    /// The same by [`crate::metrics::Metrics::micros`], which no one sets.
-    pub(super) marked_micros: AtomicU64,
-    pub(super) depth: AtomicI64,
-    /// Committed messages that can be taken now.
-    pub(super) ready: AtomicI64,
-    pub(super) delta: Mutex<SparseCounts>,
+    pub(super) moving: Moving,
     /// The queue was deleted. One that is defined again under its name has another cell.
     pub(super) gone: AtomicBool,
     /// The loop has found it idle, and nothing has been heard of it since: a sweep passes over it.
     /// Only the loop writes it.
     quiet: AtomicBool,
-    /// One of [`CLEAN`], [`WAITS`], [`WANTED`].
-    pub(super) dirty: AtomicU8,
     /// What the rule said last could be changed by messages that become ready. Kept by the loop.
     pub(super) heeds_messages: AtomicBool,
-    /// Commits that took messages off the queue for good.
-    pub(super) removals: AtomicU64,
     /// A task waits for the next message ([`crate::tasks::linger`]).
     pub(crate) lingers: AtomicBool,
     /// Tasks at hand ([`crate::tasks::at_hand`]).
@@ -64,8 +53,27 @@ pub struct QueueCell {
     pub(crate) early_waits: AtomicU32,
     /// A put was refused for want of room, and the loop has not seen it yet.
     pub(super) refused: AtomicBool,
+}
+
+/// What moves with each message, on two lines of a cache of its own: who asks for the rest need not
+/// wait for another core that changes it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Moving {
+    pub(super) depth: AtomicI64,
+    /// Committed messages that can be taken now.
+    pub(super) ready: AtomicI64,
+    pub(super) delta: Mutex<SparseCounts>,
+    /// One of [`CLEAN`], [`WAITS`], [`WANTED`].
+    pub(super) dirty: AtomicU8,
+    /// Commits that took messages off the queue for good.
+    pub(super) removals: AtomicU64,
     /// Messages that applications and handlers put.
     puts: AtomicU64,
+    /// When the change came that is not yet taken, in milliseconds since the epoch; 0 for none.
+    pub(super) marked: AtomicU64,
+    /// The same by [`crate::metrics::Metrics::micros`], which no one sets.
+    pub(super) marked_micros: AtomicU64,
 }
 
 /// A point in time by both clocks.
@@ -97,56 +105,53 @@ impl QueueCell {
             unit_limit: Mutex::new(UnitLimit::default()),
             limited: AtomicBool::new(false),
             conflicts: AtomicU32::new(0),
-            marked: AtomicU64::new(0),
-            marked_micros: AtomicU64::new(0),
-            depth: AtomicI64::new(counts.depth()),
-            ready: AtomicI64::new(counts.ready.iter().sum()),
-            delta: Mutex::new(SparseCounts::default()),
+            moving: Moving {
+                depth: AtomicI64::new(counts.depth()),
+                ready: AtomicI64::new(counts.ready.iter().sum()),
+                ..Moving::default()
+            },
             gone: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
-            dirty: AtomicU8::new(CLEAN),
             heeds_messages: AtomicBool::new(true),
-            removals: AtomicU64::new(0),
             lingers: AtomicBool::new(false),
             at_hand: AtomicU32::new(0),
             left: AtomicBool::new(false),
             early_waits: AtomicU32::new(0),
             refused: AtomicBool::new(false),
-            puts: AtomicU64::new(0),
         })
     }
 
     /// All committed messages.
     #[must_use]
     pub fn depth(&self) -> u64 {
-        u64::try_from(self.depth.load(Ordering::Relaxed)).unwrap_or(0)
+        u64::try_from(self.moving.depth.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// Committed messages that can be taken now.
     #[must_use]
     pub(crate) fn ready(&self) -> i64 {
-        self.ready.load(Ordering::SeqCst)
+        self.moving.ready.load(Ordering::SeqCst)
     }
 
     /// Takes the change that has gathered. The dirty bit falls first, so a change that comes
     /// meanwhile puts the queue on the ring again.
     pub fn take_delta(&self) -> Counts {
-        self.dirty.store(CLEAN, Ordering::SeqCst);
+        self.moving.dirty.store(CLEAN, Ordering::SeqCst);
         self.quiet.store(false, Ordering::Relaxed);
-        self.delta.lock().take()
+        self.moving.delta.lock().take()
     }
 
     /// The loop has found the queue idle: sweeps pass over it until something is heard of it, and
     /// the memory that changes took is given back.
     pub(crate) fn rest(&self) {
-        self.delta.lock().trim();
+        self.moving.delta.lock().trim();
         self.quiet.store(true, Ordering::Relaxed);
     }
 
     /// Nothing has been heard of the queue since it was found idle. The dirty bit is set with every
     /// change, so a change whose event was lost shows here all the same.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.load(Ordering::Relaxed) && self.dirty.load(Ordering::SeqCst) == CLEAN
+        self.quiet.load(Ordering::Relaxed) && self.moving.dirty.load(Ordering::SeqCst) == CLEAN
     }
 
     /// The queue was deleted.
@@ -156,8 +161,8 @@ impl QueueCell {
 
     /// When the change came that [`QueueCell::take_delta`] has just taken; once.
     pub(crate) fn take_marked(&self) -> Option<Moment> {
-        let micros = self.marked_micros.load(Ordering::Relaxed);
-        let marked = self.marked.swap(0, Ordering::Relaxed);
+        let micros = self.moving.marked_micros.load(Ordering::Relaxed);
+        let marked = self.moving.marked.swap(0, Ordering::Relaxed);
         (marked > 0).then_some(Moment {
             time: Timestamp(marked),
             micros,
@@ -168,7 +173,7 @@ impl QueueCell {
     /// meanwhile.
     #[must_use]
     pub(crate) fn removals(&self) -> u64 {
-        self.removals.load(Ordering::Relaxed)
+        self.moving.removals.load(Ordering::Relaxed)
     }
 
     /// A put was refused for want of room since [`QueueCell::take_refused`].
@@ -183,13 +188,13 @@ impl QueueCell {
 
     /// Notes messages that were put.
     pub(crate) fn came(&self, messages: u64) {
-        self.puts.fetch_add(messages, Ordering::Relaxed);
+        self.moving.puts.fetch_add(messages, Ordering::Relaxed);
     }
 
     /// Messages that applications and handlers put since the host started.
     #[must_use]
     pub fn puts(&self) -> u64 {
-        self.puts.load(Ordering::Relaxed)
+        self.moving.puts.load(Ordering::Relaxed)
     }
 
     /// Units of this queue are limited to one message.

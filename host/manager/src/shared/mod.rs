@@ -244,13 +244,13 @@ impl Shared {
     }
 
     fn put_on_ring(&self, cell: &Arc<QueueCell>, dirty: u8) {
-        if dirty == WANTED && cell.marked.load(Ordering::Relaxed) == 0 {
+        if dirty == WANTED && cell.moving.marked.load(Ordering::Relaxed) == 0 {
             // First the one that is read first: a mark that is seen is whole.
             let micros = self.metrics.micros();
-            cell.marked_micros.store(micros, Ordering::Relaxed);
-            cell.marked.store(self.now().0, Ordering::Relaxed);
+            cell.moving.marked_micros.store(micros, Ordering::Relaxed);
+            cell.moving.marked.store(self.now().0, Ordering::Relaxed);
         }
-        let before = cell.dirty.fetch_max(dirty, Ordering::SeqCst);
+        let before = cell.moving.dirty.fetch_max(dirty, Ordering::SeqCst);
         if before == CLEAN {
             self.inbox.ready(Arc::clone(cell), dirty == WANTED);
         } else if before < dirty {
@@ -262,15 +262,15 @@ impl Shared {
     fn cell_changed(&self, cell: &Arc<QueueCell>, delta: &Counts) -> Option<Arc<QueueCell>> {
         let depth = delta.depth();
         if depth != 0 {
-            cell.depth.fetch_add(depth, Ordering::Relaxed);
+            cell.moving.depth.fetch_add(depth, Ordering::Relaxed);
         }
         if depth < 0 {
-            cell.removals.fetch_add(1, Ordering::Relaxed);
+            cell.moving.removals.fetch_add(1, Ordering::Relaxed);
         }
-        *cell.delta.lock() += delta;
+        *cell.moving.delta.lock() += delta;
         let ready = delta.ready.iter().sum::<i64>();
         if ready != 0 {
-            cell.ready.fetch_add(ready, Ordering::SeqCst);
+            cell.moving.ready.fetch_add(ready, Ordering::SeqCst);
         }
         let came = delta.ready.iter().any(|n| *n > 0);
         let heeded = || came && cell.heeds_messages.load(Ordering::SeqCst);
@@ -304,7 +304,7 @@ impl Shared {
         }
         cell.heeds_messages.store(heed, Ordering::SeqCst);
         // Messages that came in between went by the old answer: they are looked at again.
-        if heed && cell.dirty.load(Ordering::SeqCst) != CLEAN {
+        if heed && cell.moving.dirty.load(Ordering::SeqCst) != CLEAN {
             self.inbox.nudge();
         }
     }
