@@ -98,7 +98,12 @@ impl Default for Metrics {
 impl Metrics {
     /// Microseconds since the host began; never 0.
     pub(crate) fn micros(&self) -> u64 {
-        let micros = self.begun.elapsed().as_micros();
+        self.micros_at(Instant::now())
+    }
+
+    /// The same at that moment.
+    pub(crate) fn micros_at(&self, moment: Instant) -> u64 {
+        let micros = moment.saturating_duration_since(self.begun).as_micros();
         u64::try_from(micros).unwrap_or(u64::MAX).max(1)
     }
 

@@ -45,6 +45,8 @@ pub struct QueueCell {
     pub(super) heeds_messages: AtomicBool,
     /// A task waits for the next message ([`crate::tasks::linger`]).
     pub(crate) lingers: AtomicBool,
+    /// Tasks that wait beside it.
+    pub(crate) beside: AtomicU32,
     /// Tasks at hand ([`crate::tasks::at_hand`]).
     pub(crate) at_hand: AtomicU32,
     /// Messages were left to them since one of them took some.
@@ -114,6 +116,7 @@ impl QueueCell {
             quiet: AtomicBool::new(false),
             heeds_messages: AtomicBool::new(true),
             lingers: AtomicBool::new(false),
+            beside: AtomicU32::new(0),
             at_hand: AtomicU32::new(0),
             left: AtomicBool::new(false),
             early_waits: AtomicU32::new(0),

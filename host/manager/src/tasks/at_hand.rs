@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oncue_core::definition::TriggerType;
 use oncue_core::message::Message;
@@ -25,6 +25,8 @@ pub(crate) struct AtHand {
     is: AtomicBool,
     /// It waits for its turn, or for a message: it looks for one as soon as it goes on.
     stands_by: AtomicBool,
+    /// When its last call began, by [`crate::metrics::Metrics::micros`].
+    call_began: AtomicU64,
     /// What its last call took, in nanoseconds.
     call_nanos: AtomicU64,
 }
@@ -81,6 +83,23 @@ impl TaskSession {
             polled
         })
         .await
+    }
+
+    /// A call begins now.
+    pub(crate) fn call_begins(&self, now: Instant) {
+        let micros = self.shared.metrics.micros_at(now);
+        self.at_hand.call_began.store(micros, Ordering::Relaxed);
+    }
+
+    /// The guest gives way to others, and goes on with the task's next turn: a tick has come. The
+    /// task stays at hand unless the call has lasted longer than another task would need to begin;
+    /// most calls that a tick meets have just begun.
+    pub fn gives_way(&self) {
+        let began = self.at_hand.call_began.load(Ordering::Relaxed);
+        let lasts = self.shared.metrics.micros().saturating_sub(began);
+        if u128::from(lasts) < self.shared.begins_in.as_micros() {
+            self.at_hand.stands_by.store(true, Ordering::Relaxed);
+        }
     }
 
     /// A call took so long, and the next one is thought to be like it. Only a task that would be

@@ -18,6 +18,7 @@ use oncue_core::unit_of_work::Disposition;
 use oncue_store::{CommitError, Select};
 
 use super::at_hand::give_way;
+use super::linger::Waited;
 use super::open_unit::Savepoint;
 use super::port::PortError;
 use super::seen::Seen;
@@ -64,7 +65,7 @@ async fn work_off<H: Handler>(session: &Arc<TaskSession>, handler: &mut H) {
         single: session.spec.queue_attributes.trigger == TriggerType::Every,
         serial: false,
         full: 0,
-        looked_again: false,
+        waited: Waited::default(),
         pace: Pace::default(),
     };
     loop {
@@ -126,8 +127,7 @@ struct Drain<'a, H> {
     serial: bool,
     /// Refusals in a row because a queue was full.
     full: u32,
-    /// It has looked once more since the last message that it was given.
-    looked_again: bool,
+    waited: Waited,
     pace: Pace,
 }
 
@@ -205,16 +205,16 @@ impl<H: Handler> Drain<'_, H> {
         self.pace.came = taken.len();
         session.fetched(taken);
         let came = self.pace.came > 0;
-        self.looked_again &= !came;
+        if came {
+            self.waited = Waited::default();
+        }
         Ok(came)
     }
 
     /// Waits a moment for the next message; false when the task is to end.
     async fn another_comes(&mut self) -> bool {
         let patience = self.handler.patience();
-        self.session
-            .another_comes(patience, &mut self.looked_again)
-            .await
+        self.session.another_comes(patience, &mut self.waited).await
     }
 
     /// No message can be taken now: perhaps because those under way hold their groups.
@@ -227,7 +227,7 @@ impl<H: Handler> Drain<'_, H> {
                 tokio::select! {
                     biased;
                     answered = session.oldest_answered() => Some(answered),
-                    () = session.put_comes(&mut self.looked_again) => None,
+                    () = session.put_comes(&mut self.waited) => None,
                 }
             };
             match session.stand_by(pin!(either)).await {
@@ -358,6 +358,7 @@ impl<H: Handler> Drain<'_, H> {
             return Ok(Settled::NotTried);
         };
         let begun = Instant::now();
+        session.call_begins(begun);
         let report = self.handler.call(&delivered).await;
         let took = begun.elapsed();
         session.call_took(took);

@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use oncue_core::definition::TriggerType;
 use oncue_core::queue::Counts;
@@ -22,7 +22,7 @@ impl<'a> Lingers<'a> {
     /// `None` while another task waits there.
     fn begin(cell: &'a QueueCell) -> Option<Self> {
         let taken = cell.lingers.swap(true, Ordering::SeqCst);
-        (!taken).then_some(Self(&cell.lingers))
+        (!taken).then(|| Self(&cell.lingers))
     }
 }
 
@@ -30,6 +30,33 @@ impl Drop for Lingers<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
+}
+
+/// A task waits beside the one that lingers, until this is dropped.
+struct Beside<'a>(&'a AtomicU32);
+
+impl<'a> Beside<'a> {
+    /// `None` when so many wait that all could not be on a worker at the same time.
+    fn begin(session: &'a TaskSession) -> Option<Self> {
+        let before = session.cell.beside.fetch_add(1, Ordering::SeqCst);
+        let beside = Self(&session.cell.beside);
+        (before as usize + 1 < session.shared.workers).then_some(beside)
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How a task has waited since the last message that it was given.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    /// It has looked once more.
+    pub(super) looked_again: bool,
+    /// It has waited beside another.
+    beside: bool,
 }
 
 /// A task that may begin on messages before they are durable waits for one, until this is dropped:
@@ -70,11 +97,11 @@ pub(crate) fn is_met(cell: &QueueCell, delta: &Counts) -> bool {
 
 impl TaskSession {
     /// Waits until a message is put or becomes ready, since the last look for one.
-    pub(crate) async fn put_comes(&self, looked_again: &mut bool) {
+    pub(crate) async fn put_comes(&self, waited: &mut Waited) {
         let mut arrival = pin!(self.cell.arrivals.notified());
         arrival.as_mut().enable();
         let _early = EarlyWait::begin(self);
-        if !self.looks_again(looked_again) {
+        if !self.looks_again(&mut waited.looked_again) {
             arrival.await;
         }
     }
@@ -84,9 +111,10 @@ impl TaskSession {
     pub(crate) async fn another_comes(
         &self,
         patience: impl Future<Output = ()>,
-        looked_again: &mut bool,
+        waited: &mut Waited,
     ) -> bool {
-        if !self.may_linger() {
+        // One that waited beside another and was given nothing then is not needed.
+        if !self.may_linger() || waited.beside {
             return false;
         }
         let commands = self.shared.inbox.commands_heard();
@@ -97,9 +125,12 @@ impl TaskSession {
         arrival.as_mut().enable();
         boundary.as_mut().enable();
         stop.as_mut().enable();
-        let Some(lingers) = Lingers::begin(&self.cell) else {
+        let first = Lingers::begin(&self.cell);
+        let beside = first.is_none().then(|| Beside::begin(self)).flatten();
+        if first.is_none() && beside.is_none() {
             return false;
-        };
+        }
+        waited.beside = beside.is_some();
         let _early = EarlyWait::begin(self);
         let comes = async {
             tokio::select! {
@@ -111,8 +142,8 @@ impl TaskSession {
             }
         };
         // What came since the last look was left to this task, perhaps.
-        let comes = self.looks_again(looked_again) || self.stand_by(pin!(comes)).await;
-        drop(lingers);
+        let comes = self.looks_again(&mut waited.looked_again) || self.stand_by(pin!(comes)).await;
+        drop((first, beside));
         // What an operator has said meanwhile may forbid what was to be waited for.
         comes && commands == self.shared.inbox.commands_heard() && self.may_linger()
     }

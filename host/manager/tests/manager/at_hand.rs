@@ -1,7 +1,9 @@
 //! What becomes ready while a quick task drains its queue is left to that task. The host says how
 //! soon a task begins, so that what counts as quick is so however slow the machine.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use oncue_core::outcome::CallEnd;
@@ -221,6 +223,46 @@ fn a_task_whose_calls_take_longer_is_left_nothing() {
     let _run = case.waits(quietly);
     assert!(!case.put("b"), "it waits for one (0023)");
     assert!(case.put("c"), "a turn is wanted");
+}
+
+/// A tick comes in a call that has lasted so long; answers whether a message that is put before the
+/// task goes on wakes the loop.
+fn wakes_in_a_call_that_gives_way_after(time: Duration, begins_in: Duration) -> bool {
+    let mut case = Case::new(MANY, begins_in, &[]);
+    let mut run = case.waits(move |session, body| {
+        if body == "a" {
+            return gated::at_once(CallEnd::Ok);
+        }
+        let mut gave_way = false;
+        Box::pin(poll_fn(move |context| {
+            if std::mem::replace(&mut gave_way, true) {
+                return Poll::Ready(CallEnd::Ok);
+            }
+            busy(time);
+            session.gives_way();
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    });
+    assert!(!case.put("b"), "it is that of the task that waits");
+    // It may give way before it looks for messages, too.
+    while run.calls().len() < 2 {
+        assert_eq!(run.go_on(&case.rig), None, "it gives way");
+    }
+    let wakes = case.put("c");
+    assert!(!run.go_alone(&case.rig), "it waits");
+    assert_eq!(run.calls(), ["a", "b", "c"]);
+    wakes
+}
+
+#[test]
+fn a_task_whose_call_has_just_begun_stays_at_hand_when_a_tick_comes() {
+    assert!(!wakes_in_a_call_that_gives_way_after(Duration::ZERO, LONG));
+}
+
+#[test]
+fn a_task_whose_call_lasts_longer_is_at_hand_no_more_when_a_tick_comes() {
+    assert!(wakes_in_a_call_that_gives_way_after(2 * CALL, CALL));
 }
 
 /// Six messages are left to a task whose last call took a third of what is soon: answers whether

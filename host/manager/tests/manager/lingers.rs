@@ -1,20 +1,32 @@
 //! A task that has emptied its queue waits for the next message, as long as its host has patience.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::gated::{Run, ended, plainly};
-use crate::rig::Rig;
+use crate::rig::{Rig, ScriptedHost};
 use crate::values::{Pairs, plain};
 
 /// A queue `in` of those attributes, whose handler puts to `out`, with one task that has handled
 /// the message `a`. It waits until it is told that its patience is over.
 fn after_one(queue: Pairs<'_>) -> (Rig, Run, Arc<Notify>) {
-    let mut rig = Rig::new();
+    after_one_in(Rig::new(), queue)
+}
+
+/// The same with more tasks at once, on a host of two workers.
+fn after_one_of_two() -> (Rig, Run, Arc<Notify>) {
+    let host = ScriptedHost::of(2, Duration::from_secs(60));
+    after_one_in(Rig::hosted(host).0, &[("max-tasks", "4")])
+}
+
+fn after_one_in(mut rig: Rig, queue: Pairs<'_>) -> (Rig, Run, Arc<Notify>) {
     rig.define("out", &[]);
-    let mut attributes = vec![("max-tasks", "2")];
-    attributes.extend_from_slice(queue);
+    let mut attributes = queue.to_vec();
+    if queue.iter().all(|(name, _)| *name != "max-tasks") {
+        attributes.push(("max-tasks", "2"));
+    }
     rig.plugin("pipe", &[("grants.put", "out")], &[("in", &attributes)]);
     rig.put("in", "a");
     let over = Arc::new(Notify::new());
@@ -69,8 +81,9 @@ fn a_message_that_comes_as_patience_ends_is_not_lost() {
 }
 
 #[test]
-fn one_task_of_a_queue_waits_and_more_messages_are_for_more_tasks() {
-    let (mut rig, mut run, over) = after_one(&[]);
+fn one_worker_has_one_task_that_waits_and_more_messages_are_for_more_tasks() {
+    let host = ScriptedHost::of(1, Duration::ZERO);
+    let (mut rig, mut run, over) = after_one_in(Rig::hosted(host).0, &[]);
     assert!(!run.go(&mut rig));
     assert!(put_quietly(&mut rig, &["b", "c"]), "a turn is wanted");
     rig.settle();
@@ -79,7 +92,49 @@ fn one_task_of_a_queue_waits_and_more_messages_are_for_more_tasks() {
     assert!(second.go(&mut rig), "it ends, for the first waits already");
     assert_eq!(second.calls(), ["b", "c"]);
     assert!(!run.go(&mut rig), "the first waits on");
-    assert_eq!(run.calls(), ["a"]);
+    assert!(!put_quietly(&mut rig, &["d"]), "the next is its own");
+    assert!(!run.go(&mut rig));
+    assert_eq!(run.calls(), ["a", "d"]);
+}
+
+/// A task for these, put as one unit, runs until it waits or ends; which of both.
+fn another(rig: &mut Rig, bodies: &[&str], over: &Arc<Notify>) -> (Run, bool) {
+    assert!(put_quietly(rig, bodies), "a turn is wanted");
+    rig.settle();
+    assert_eq!(rig.waiting(), 1, "another task is started");
+    let mut run = Run::patient(rig, plainly, Arc::clone(over));
+    let has_ended = run.go(rig);
+    assert_eq!(run.calls(), bodies);
+    (run, has_ended)
+}
+
+#[test]
+fn as_many_tasks_of_a_queue_wait_as_there_are_workers() {
+    let (mut rig, mut first, over) = after_one_of_two();
+    assert!(!first.go(&mut rig));
+    let (mut second, has_ended) = another(&mut rig, &["b", "c"], &over);
+    assert!(!has_ended, "it waits beside the first");
+    let (_, has_ended) = another(&mut rig, &["d", "e"], &over);
+    assert!(has_ended, "there is no worker for a third");
+    // The two were told of what the third took.
+    assert!(!first.go(&mut rig), "the first waits on");
+    assert!(second.go(&mut rig), "the other was told in vain, and ends");
+    assert_eq!((rig.depth("in"), rig.waiting()), (0, 0));
+}
+
+#[test]
+fn a_task_that_waits_beside_another_takes_the_next_message_too() {
+    let (mut rig, mut first, over) = after_one_of_two();
+    assert!(!first.go(&mut rig));
+    let (mut second, has_ended) = another(&mut rig, &["b", "c"], &over);
+    assert!(!has_ended);
+    for body in ["d", "e"] {
+        assert!(!put_quietly(&mut rig, &[body]), "{body}: no turn is wanted");
+    }
+    assert!(!second.go(&mut rig), "it waits again");
+    assert!(!first.go(&mut rig), "and so does the first");
+    assert_eq!(second.calls(), ["b", "c", "d", "e"]);
+    assert_eq!((rig.depth("in"), rig.waiting()), (0, 0));
 }
 
 #[test]

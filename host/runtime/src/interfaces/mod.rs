@@ -123,6 +123,14 @@ impl Guest {
 }
 
 impl Guest {
+    /// A tick has come: it gives way to other tasks of its worker.
+    pub(crate) fn gives_way(&self) {
+        self.deadline.give_way();
+        if let Some(session) = &self.session {
+            session.gives_way();
+        }
+    }
+
     /// Notes that the host keeps `after` bytes for the guest in a place where it kept `before`: at
     /// most as many in all as the guest may have itself.
     pub(crate) fn keep_bytes(&mut self, before: u64, after: u64) -> wasmtime::Result<()> {

@@ -22,7 +22,7 @@ pub(crate) fn new_store(
     // Each tick gives way to other tasks of the worker, and lets the deadline be looked at.
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|store| {
-        store.data().deadline.give_way();
+        store.data().gives_way();
         Ok(UpdateDeadline::Yield(1))
     });
     store.set_hostcall_fuel(usize::try_from(limits.host_call_bytes()).unwrap_or(usize::MAX));
