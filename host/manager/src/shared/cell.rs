@@ -35,7 +35,8 @@ pub struct QueueCell {
     limited: AtomicBool,
     /// State conflicts in a row of this queue's trigger-style units.
     pub conflicts: AtomicU32,
-    pub(super) moving: Moving,
+    /// Apart, so that the lines of the cache are its own and no room is lost beside them.
+    pub(super) moving: Box<Moving>,
     /// The queue was deleted. One that is defined again under its name has another cell.
     pub(super) gone: AtomicBool,
     /// The loop has found it idle, and nothing has been heard of it since: a sweep passes over it.
@@ -57,7 +58,7 @@ pub struct QueueCell {
     pub(super) refused: AtomicBool,
 }
 
-/// What moves with each message, on two lines of a cache of its own: who asks for the rest need not
+/// What moves with each message, on two lines of a cache: who asks for the rest need not
 /// wait for another core that changes it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -107,11 +108,11 @@ impl QueueCell {
             unit_limit: Mutex::new(UnitLimit::default()),
             limited: AtomicBool::new(false),
             conflicts: AtomicU32::new(0),
-            moving: Moving {
+            moving: Box::new(Moving {
                 depth: AtomicI64::new(counts.depth()),
                 ready: AtomicI64::new(counts.ready.iter().sum()),
                 ..Moving::default()
-            },
+            }),
             gone: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             heeds_messages: AtomicBool::new(true),
