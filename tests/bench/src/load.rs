@@ -155,8 +155,8 @@ type Putting = JoinSet<anyhow::Result<()>>;
 async fn put_one(handle: &Handle, load: &Load, putting: &mut Putting) -> anyhow::Result<()> {
     let request = PutRequest {
         queue: host::name(load.queue),
-        // Each message has a body of its own, as those have that come in over a connection: a shared
-        // one would have all cores count its holders in one place.
+        // Each message has a body of its own, as those have that come in over a connection: a
+        // shared one would have all cores count its holders in one place.
         body: Bytes::copy_from_slice(&load.body),
         options: PutOptions::default(),
     };

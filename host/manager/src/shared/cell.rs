@@ -35,7 +35,6 @@ pub struct QueueCell {
     limited: AtomicBool,
     /// State conflicts in a row of this queue's trigger-style units.
     pub conflicts: AtomicU32,
-    /// Apart, so that the lines of the cache are its own and no room is lost beside them.
     pub(super) moving: Box<Moving>,
     /// The queue was deleted. One that is defined again under its name has another cell.
     pub(super) gone: AtomicBool,
@@ -58,10 +57,9 @@ pub struct QueueCell {
     pub(super) refused: AtomicBool,
 }
 
-/// What moves with each message, on two lines of a cache: who asks for the rest need not
+/// What moves with each message, in memory of its own: who asks for the rest need not
 /// wait for another core that changes it.
 #[derive(Debug, Default)]
-#[repr(align(128))]
 pub(super) struct Moving {
     pub(super) depth: AtomicI64,
     /// Committed messages that can be taken now.
