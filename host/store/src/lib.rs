@@ -18,6 +18,7 @@ pub mod embedded;
 mod fail_point;
 pub mod faulty;
 pub mod histogram;
+pub mod lock_file;
 pub mod memory;
 
 use std::future::Future;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use oncue_core::code::Code;
 use oncue_core::definition::Raw;
+use oncue_store::lock_file;
 
 use crate::exit::{Exit, Failure};
 use crate::project::Project;
@@ -45,7 +46,7 @@ impl Place {
         fs::create_dir_all(&folder).with_context(|| format!("\"{shown}\" cannot be made"))?;
         let lock = File::create(folder.join("lock"))
             .with_context(|| format!("\"{shown}\" cannot be written to"))?;
-        match lock.try_lock() {
+        match lock_file::lock(&lock) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let message = format!("project \"{}\" has an oncue dev already", project.display());

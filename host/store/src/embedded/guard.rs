@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::options::{EmbeddedOptions, OpenError};
+use crate::lock_file;
 
 /// The newest format that this version reads and the one it writes.
 pub(super) const FORMAT: u32 = 2;
@@ -352,7 +353,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
         .truncate(false)
         .open(&name)
         .map_err(disk)?;
-    match file.try_lock() {
+    match lock_file::lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut process = String::new();
