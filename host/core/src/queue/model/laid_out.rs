@@ -17,6 +17,10 @@ pub struct LaidOut {
     /// Room for one answer per put.
     pub(super) answers: Vec<PutAnswer>,
     /// Messages that are gone; has room for one per settle.
+    #[expect(
+        clippy::vec_box,
+        reason = "they come in boxes, and are not moved out of them"
+    )]
     pub(super) gone: Vec<Box<Entry>>,
 }
 

@@ -90,7 +90,7 @@ pub(super) fn literal_browse(
         State::GroupHeld => 4,
         State::Parked => 5,
     };
-    let shown = |entry: &&Entry| !entry.has_expired(now) && !(ready_only && section(entry) > 0);
+    let shown = |entry: &&Entry| !entry.has_expired(now) && (!ready_only || section(entry) == 0);
     let mut shown: Vec<&Entry> = contents.all().filter(shown).collect();
     shown.sort_by_key(|entry| {
         let inverse = MAX_PRIORITY - entry.message.header.priority;
