@@ -31,7 +31,8 @@ pub const MEMORY_STORE_MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Queues that one call changes, mostly: so much room is made before the lock is taken.
 const QUEUES_A_CALL: usize = 2;
 
-/// Messages for which a take makes room before it takes the lock, at most: tasks take fewer at once.
+/// Messages for which a take makes room before it takes the lock, at most. Tasks take fewer at
+/// once.
 const MESSAGES_A_TAKE: usize = 32;
 
 /// A store that keeps everything in memory.
